@@ -1,0 +1,34 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/.base  ## the main job, on the CPU, with a picture at the end
+	$(BIN)/emcts demo --out demo
+
+test: $(VENV)/.test  ## everything CI runs
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.test  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.test  ## against mctx, in one run
+	$(BIN)/emcts bench search
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.base: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) install --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) install --constraint constraints.txt --editable ".[test]"
+	touch $@ $(VENV)/.base
+
+clean:
+	rm -rf $(VENV) demo

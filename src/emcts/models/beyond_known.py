@@ -1,0 +1,65 @@
+"""Learned transitions: past the first unknown transition of a path, everything is as uncertain as it can be."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from emcts.types import Key, Params, RecurrentFn, RecurrentFnOutput, RecurrentState, Replaceable, RootFnOutput, record
+
+
+@record
+class BeyondKnown(Replaceable):
+    """A model's embedding, and whether the path to it has crossed an unknown transition."""
+
+    embedding: RecurrentState
+    lost: Bool[Array, "*B"]
+
+
+class BeyondKnownModel:
+    """Wraps a model so that its variances follow appendix B (`eq:mz_variance_unobserved`).
+
+    A transition is unknown when its reward variance reaches `unknown_at`: the novelty estimator says what was seen.
+    From there on reward variances are `r_max^2` and value variances `(r_max / (1 - gamma))^2`, up to the episode's
+    end. Means are the model's own. Search with `root(...)` and `recurrent_fn` in place of the model's.
+    """
+
+    def __init__(self, recurrent_fn: RecurrentFn, *, r_max: float, gamma: float, unknown_at: float | None = None):
+        if not r_max > 0:
+            raise ValueError(f"r_max bounds the reward's size: it must be positive, got {r_max}")
+        if not 0 <= gamma < 1:
+            raise ValueError(f"gamma must be in [0, 1) for values to be bounded, got {gamma}")
+        self._recurrent_fn = recurrent_fn
+        self._reward_variance = r_max**2
+        self._value_variance = (r_max / (1 - gamma)) ** 2
+        self._unknown_at = self._reward_variance if unknown_at is None else unknown_at
+
+    def root(self, root: Any) -> RootFnOutput:
+        """The root with its embedding wrapped: its state is known."""
+        return RootFnOutput(
+            prior_logits=root.prior_logits,
+            value=root.value,
+            embedding=BeyondKnown(root.embedding, jnp.zeros(root.value.shape, bool)),
+            value_variance=getattr(root, "value_variance", None),
+        )
+
+    def recurrent_fn(
+        self, params: Params, rng_key: Key, action: Any, state: BeyondKnown
+    ) -> tuple[RecurrentFnOutput, BeyondKnown]:
+        step, embedding = self._recurrent_fn(params, rng_key, action, state.embedding)
+        reward_variance = _or_zero(step, "reward_variance")
+        lost = state.lost | (reward_variance >= self._unknown_at)
+        step = RecurrentFnOutput(
+            reward=step.reward,
+            discount=step.discount,
+            prior_logits=step.prior_logits,
+            value=step.value,
+            reward_variance=jnp.where(lost, self._reward_variance, reward_variance),
+            value_variance=jnp.where(lost, self._value_variance, _or_zero(step, "value_variance")),
+        )
+        return step, BeyondKnown(embedding, lost)
+
+
+def _or_zero(step: Any, field: str) -> Float[Array, "*B"]:
+    value = getattr(step, field, None)
+    return jnp.zeros_like(step.value) if value is None else jnp.asarray(value)

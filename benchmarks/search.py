@@ -1,0 +1,248 @@
+"""Times mctx and emcts on the same model in one run, and checks that they visit the same nodes.
+
+The model is cheap on purpose: what is measured is the search. Calls are interleaved and medians taken, so that a busy
+machine slows both alike.
+"""
+
+import dataclasses
+import functools
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import emcts
+import jax
+import jax.numpy as jnp
+import mctx
+from benchmarks.machine import provenance
+from rich.console import Console
+from rich.table import Table
+
+EMBEDDING = 8
+PRECISION = jax.lax.Precision.HIGHEST
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One size of search, and the ratio to mctx that it must reach."""
+
+    rule: str
+    batch: int
+    actions: int
+    simulations: int
+    bar_cpu: float | None = None
+    bar_gpu: float | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.rule} {self.batch}, {self.actions}, {self.simulations}"
+
+    @property
+    def bar(self) -> float | None:
+        return self.bar_gpu if jax.default_backend() == "gpu" else self.bar_cpu
+
+
+CASES = (
+    Case("PUCT", 128, 16, 32, 4, 12),
+    Case("PUCT", 1024, 16, 32, 3.5, 12),
+    Case("PUCT", 4096, 16, 32, None, 15),
+    Case("PUCT", 64, 4, 256, 5, None),
+    Case("PUCT", 4096, 16, 128, None, 50),
+    Case("Gumbel", 128, 16, 32, 1.6, 5),
+    Case("Gumbel", 1024, 16, 32, 2.3, 5),
+    Case("Gumbel", 128, 16, 128, 3, None),
+    Case("Gumbel", 4096, 16, 128, None, 25),
+)
+GROWTH = tuple(Case("PUCT", 32, 8, simulations) for simulations in (8, 32, 128, 512)) + tuple(
+    Case("PUCT", batch, 8, 32) for batch in (8, 128, 2048)
+)
+SMOKE = (Case("PUCT", 4, 3, 4), Case("Gumbel", 4, 3, 4))
+EPISTEMIC_BAR = 1.2
+
+
+class Model:
+    """A random model of `actions` actions with a small embedding; values, rewards and variances of order 1."""
+
+    def __init__(self, case: Case):
+        keys = jax.random.split(jax.random.key(0), 5)
+        self.policy = jax.random.normal(keys[0], (EMBEDDING, case.actions))
+        self.value = 0.3 * jax.random.normal(keys[1], (EMBEDDING, 1))
+        self.reward = 0.3 * jax.random.normal(keys[2], (case.actions, EMBEDDING))
+        self.move = jax.random.normal(keys[3], (case.actions, EMBEDDING))
+        self.start = jax.random.normal(keys[4], (case.batch, EMBEDDING))
+
+    def predict(self, embedding: Any) -> dict[str, Any]:
+        value = jnp.tanh(jnp.dot(embedding, self.value, precision=PRECISION))[:, 0]
+        return {"prior_logits": jnp.dot(embedding, self.policy, precision=PRECISION), "value": value}
+
+    def step(self, action: Any, embedding: Any) -> tuple[dict[str, Any], Any]:
+        reward = jnp.sum(embedding * self.reward[action], axis=-1)
+        embedding = jnp.tanh(1.3 * embedding + self.move[action])
+        discount = jnp.full(reward.shape, 0.97)
+        return {"reward": reward, "discount": discount, **self.predict(embedding)}, embedding
+
+
+def plain_search(library: Any, case: Case, model: Model, **options: Any) -> Callable[..., Any]:
+    def recurrent_fn(params: Any, key: Any, action: Any, embedding: Any) -> Any:
+        fields, embedding = model.step(action, embedding)
+        return library.RecurrentFnOutput(**fields), embedding
+
+    def run(start: Any, key: Any) -> Any:
+        root = library.RootFnOutput(**model.predict(start), embedding=start)
+        policy = _policy(library, case.rule)
+        return policy(None, key, root, recurrent_fn, case.simulations, **options).search_tree
+
+    return jax.jit(run)
+
+
+def epistemic_search(case: Case, model: Model, beta: float) -> Callable[..., Any]:
+    """The model reports variances, and `beta` reaches the program as an array it knows nothing about."""
+
+    def recurrent_fn(params: Any, key: Any, action: Any, embedding: Any) -> Any:
+        fields, embedding = model.step(action, embedding)
+        variances = {"reward_variance": fields["reward"] ** 2, "value_variance": fields["value"] ** 2}
+        return emcts.RecurrentFnOutput(**fields, **variances), embedding
+
+    def run(start: Any, key: Any, betas: Any) -> Any:
+        fields = model.predict(start)
+        root = emcts.RootFnOutput(**fields, embedding=start, value_variance=fields["value"] ** 2)
+        policy = _policy(emcts, case.rule)
+        return policy(None, key, root, recurrent_fn, case.simulations, beta=betas).search_tree
+
+    compiled = jax.jit(run)
+    betas = jnp.full((case.batch,), beta)
+    return lambda start, key: compiled(start, key, betas)
+
+
+def _policy(library: Any, rule: str) -> Callable[..., Any]:
+    if rule == "Gumbel":
+        return library.gumbel_muzero_policy
+    return functools.partial(library.muzero_policy, dirichlet_fraction=0.0)
+
+
+def interleave(searches: dict[str, Callable[..., Any]], start: Any, repeats: int, seconds: float) -> dict[str, float]:
+    """Median seconds of each search, called in turns until `repeats` or `seconds` are spent."""
+    key = jax.random.key(1)
+    for run in searches.values():
+        jax.block_until_ready(run(start, key))
+    times: dict[str, list[float]] = {name: [] for name in searches}
+    began = time.perf_counter()
+    for _ in range(repeats):
+        for name, run in searches.items():
+            before = time.perf_counter()
+            jax.block_until_ready(run(start, key))
+            times[name].append(time.perf_counter() - before)
+        if time.perf_counter() - began > seconds and len(times[name]) >= 3:
+            break
+    return {name: statistics.median(of_name) for name, of_name in times.items()}
+
+
+def measure(case: Case, repeats: int, seconds: float, *, epistemic: bool) -> dict[str, Any]:
+    """All that is said of one case."""
+    model = Model(case)
+    searches = {"mctx": plain_search(mctx, case, model), "emcts": plain_search(emcts, case, model)}
+    if epistemic:
+        searches["same tree"] = epistemic_search(case, model, beta=0.0)
+        searches["beta 1"] = epistemic_search(case, model, beta=1.0)
+    times = interleave(searches, model.start, repeats, seconds)
+    trees = {name: run(model.start, jax.random.key(1)) for name, run in searches.items() if name != "beta 1"}
+    without = plain_search(emcts, case, model, walker=emcts.plain_walker)(model.start, jax.random.key(1))
+    row = {
+        "case": case.name,
+        "mctx_ms": 1e3 * times["mctx"],
+        "emcts_ms": 1e3 * times["emcts"],
+        "ratio": times["mctx"] / times["emcts"],
+        "bar": case.bar,
+        "agree_with_mctx": _agreement(trees["mctx"], trees["emcts"]),
+        "kernels_agree_with_plain": _agreement(without, trees["emcts"]),
+        "mctx_tree_mib": _mebibytes(trees["mctx"]),
+        "emcts_tree_mib": _mebibytes(trees["emcts"]),
+    }
+    if epistemic:
+        row["epistemic_over_plain_same_tree"] = times["same tree"] / times["emcts"]
+        row["epistemic_over_plain_beta_1"] = times["beta 1"] / times["emcts"]
+        row["epistemic_agrees"] = _agreement(trees["mctx"], trees["same tree"])
+    return row
+
+
+def _agreement(one: Any, other: Any) -> float:
+    """The share of batch elements whose trees have the same visits at every node and action."""
+    same = jnp.all(one.children_visits == other.children_visits, axis=(1, 2))
+    return float(jnp.mean(same))
+
+
+def _mebibytes(tree: Any) -> float:
+    bare = tree.replace(embeddings=None, extra_data=None)
+    return sum(leaf.nbytes for leaf in jax.tree.leaves(bare)) / 2**20
+
+
+def main(*, smoke: bool = False, growth: bool = True, out: Path | None = None) -> None:
+    """Compares search speed with mctx's.
+
+    Args:
+        smoke: tiny sizes, to see that it runs.
+        growth: also measure how time grows with simulations (8 to 512) and batch.
+        out: a JSON file for the numbers, with the command, commit and machine.
+    """
+    console = Console()
+    repeats, seconds = (2, 1.0) if smoke else (15, 12.0)
+    gpu = jax.default_backend() == "gpu"
+    cases = SMOKE if smoke else [case for case in CASES if gpu or case.batch < 4096]
+    rows = []
+    for case in cases:
+        console.print(f"[dim]{case.name} ...")
+        rows.append(measure(case, repeats, seconds, epistemic=True))
+    console.print(_comparison(rows))
+    grown = []
+    if growth and not smoke:
+        for case in GROWTH:
+            console.print(f"[dim]{case.name} ...")
+            grown.append(measure(case, 5, 6.0, epistemic=False))
+        console.print(_growth(grown))
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps({**provenance("emcts bench search"), "cases": rows, "growth": grown}, indent=1) + "\n")
+        console.print(f"written to {out}")
+
+
+def _comparison(rows: list[dict[str, Any]]) -> Table:
+    table = Table(title="mctx's time over ours")
+    for column in ("rule: batch, actions, simulations", "mctx ms", "emcts ms", "ratio", "bar"):
+        table.add_column(column, justify="right" if column != "rule: batch, actions, simulations" else "left")
+    for column in ("epistemic", "beta 1", "tree MiB", "mctx's", "= mctx", "= plain"):
+        table.add_column(column, justify="right")
+    for row in rows:
+        bar = row["bar"]
+        verdict = "" if bar is None else (f"[green]{bar:g}" if row["ratio"] >= bar else f"[red]{bar:g}")
+        table.add_row(
+            row["case"],
+            f"{row['mctx_ms']:.2f}",
+            f"{row['emcts_ms']:.2f}",
+            f"{row['ratio']:.1f}",
+            verdict,
+            f"{row['epistemic_over_plain_same_tree']:.2f}",
+            f"{row['epistemic_over_plain_beta_1']:.2f}",
+            f"{row['emcts_tree_mib']:.2f}",
+            f"{row['mctx_tree_mib']:.2f}",
+            f"{row['agree_with_mctx']:.1%}",
+            f"{row['kernels_agree_with_plain']:.1%}",
+        )
+    return table
+
+
+def _growth(rows: list[dict[str, Any]]) -> Table:
+    table = Table(title="growth with simulations and with batch")
+    for column in ("rule: batch, actions, simulations", "mctx ms", "emcts ms", "ratio", "= mctx"):
+        table.add_column(column)
+    for row in rows:
+        table.add_row(
+            row["case"],
+            f"{row['mctx_ms']:.2f}",
+            f"{row['emcts_ms']:.2f}",
+            f"{row['ratio']:.1f}",
+            f"{row['agree_with_mctx']:.1%}",
+        )
+    return table

@@ -1,0 +1,32 @@
+"""`emcts bench`: runs the benchmarks of the repository's folder `benchmarks/`."""
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def search(*, smoke: bool = False, growth: bool = True, out: Path | None = None) -> None:
+    """Search speed against mctx's, with a check that both visit the same nodes.
+
+    Args:
+        smoke: tiny sizes, to see that it runs.
+        growth: also measure how time grows with simulations (8 to 512) and batch.
+        out: a JSON file for the numbers, with the command, commit and machine.
+    """
+    _benchmark("search").main(smoke=smoke, growth=growth, out=out)
+
+
+def _benchmark(name: str) -> Any:
+    root = Path(__file__).parents[3]
+    if not (root / "benchmarks" / f"{name}.py").is_file():
+        raise ValueError("benchmarks need a checkout of the repository: clone it and install with `pip install -e .`")
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    try:
+        return importlib.import_module(f"benchmarks.{name}")
+    except ModuleNotFoundError as error:
+        raise ValueError(f'{error.name} is not installed: pip install "emcts[bench]"') from error
+
+
+COMMANDS = {"search": search}

@@ -20,7 +20,7 @@ class Outcome(Replaceable):
     truncated: Bool[Array, ""]
 
     @property
-    def over(self) -> Bool[Array, "..."]:
+    def over(self) -> Any:
         return self.terminated | self.truncated
 
 

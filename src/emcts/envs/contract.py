@@ -1,0 +1,198 @@
+"""The rules that every environment keeps, as a check that anyone can run on their own.
+
+emcts.envs.check(env)     # raises ContractError, which names the rule that is broken
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from emcts.envs.base import AnyEnvironment, Environment, Outcome
+from emcts.envs.rollout import Rollout, rollout
+from emcts.types import Key
+
+TOLERANCE = 1e-5  # compiled and plain arithmetic may round differently
+
+
+class ContractError(ValueError):
+    """An environment broke `rule`."""
+
+    def __init__(self, rule: str, what: str):
+        super().__init__(f"the environment breaks the rule {rule!r}: {what}")
+        self.rule = rule
+
+
+@dataclasses.dataclass(frozen=True)
+class Checked:
+    """How much was tried: rules about ends mean little if no episode ended."""
+
+    steps: int
+    ended: int
+    random: bool  # a key made a difference
+
+
+def check(
+    env: object,
+    *,
+    key: Key | None = None,
+    episodes: int = 8,
+    steps: int = 128,
+    samples: int = 3,
+    resets: bool = False,
+) -> Checked:
+    """Plays random legal actions, and raises `ContractError` for the first rule that does not hold.
+
+    Ends are looked for within `steps`. `samples` transitions are repeated one by one, compiled and not.
+    `resets=True` is for worlds that start again by themselves, as `auto_reset` does: they do not absorb.
+    """
+    key = jax.random.key(0) if key is None else key
+    if not isinstance(env, Environment):
+        wanted = "num_actions, init, step, observe and legal"
+        raise ContractError("protocol", f"{type(env).__name__} does not have all of {wanted}")
+    _check_types(env, key)
+    played = rollout(env, key, episodes=episodes, steps=steps)
+    step_all = jax.jit(jax.vmap(jax.vmap(functools.partial(_step_and_see, env))))
+    _check_finite(played)
+    _check_legal(played, step_all)
+    if not resets:
+        _check_absorbing(played)
+    _check_repeatable(env, key, played, samples)
+    over = np.asarray(played.outcome.over)
+    ended = int(over.sum()) if resets else int(over[:, -1].sum())
+    return Checked(steps=episodes * steps, ended=ended, random=_is_random(played, step_all))
+
+
+def _check_types(env: AnyEnvironment, key: Key) -> None:
+    """Traces without running: what comes out of a step must be able to go into the next."""
+    count = env.num_actions
+    if not isinstance(count, int) or count < 1:
+        raise ContractError("actions", f"num_actions is {count!r}, not a positive Python integer")
+    try:
+        start = jax.eval_shape(env.init, key)
+        action = jax.ShapeDtypeStruct((), jnp.int32)
+        after, outcome = jax.eval_shape(env.step, start, action, key)
+        seen, seen_after = jax.eval_shape(env.observe, start), jax.eval_shape(env.observe, after)
+        legal = jax.eval_shape(env.legal, start)
+    except jax.errors.JAXTypeError as error:
+        raise ContractError("jit", f"it cannot be traced. {str(error).splitlines()[0]}") from error
+    for what, first, second in [("state", start, after), ("observation", seen, seen_after)]:
+        if _types(first) != _types(second):
+            raise ContractError("types", f"a step turns the {what} {_types(first)} into {_types(second)}")
+    if not isinstance(seen, jax.ShapeDtypeStruct):
+        raise ContractError("types", f"observe returns a {type(seen).__name__}, not one array")
+    if not isinstance(outcome, Outcome):
+        raise ContractError("types", f"step returns a {type(outcome).__name__}, not an Outcome")
+    results = {"reward": outcome.reward, "terminated": outcome.terminated, "truncated": outcome.truncated}
+    wanted = {"reward": "float32[]", "terminated": "bool[]", "truncated": "bool[]", "legal": f"bool[{count}]"}
+    for name, value in {**results, "legal": legal}.items():
+        if _types(value) != wanted[name]:
+            raise ContractError("types", f"{name} is {_types(value)}, not {wanted[name]}")
+
+
+def _step_and_see(env: AnyEnvironment, state: PyTree, action: Any, key: Key) -> tuple[PyTree, Outcome, Any]:
+    after, outcome = env.step(state, action, key)
+    return after, outcome, env.observe(after)
+
+
+def _check_finite(played: Rollout) -> None:
+    floats = {"reward": played.outcome.reward, "observation": played.observation}
+    for name, values in floats.items():
+        values = np.asarray(values)
+        if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
+            raise ContractError("finite", f"a {name} is NaN or infinite")
+
+
+def _check_legal(played: Rollout, step_all: Callable[..., Any]) -> None:
+    """Some action is always legal. An illegal one never pays, and is ignored or ends the episode."""
+    legal = np.asarray(played.legal)
+    if not legal.any(axis=-1).all():
+        raise ContractError("legal", "a state has no legal action at all")
+    tried = ~legal.all(axis=-1)
+    if not tried.any():
+        return
+    noise = np.random.default_rng(0).random(legal.shape)
+    illegal = np.where(legal, -1.0, noise).argmax(axis=-1).astype(np.int32)
+    _, outcome, seen = step_all(played.state, illegal, played.key)
+    if (np.asarray(outcome.reward)[tried] > 0).any():
+        raise ContractError("legal", "an illegal action earned a reward")
+    differs = np.asarray(seen != played.observation).reshape(*tried.shape, -1).any(axis=-1)
+    if (differs & ~np.asarray(outcome.over))[tried].any():
+        raise ContractError("legal", "an illegal action was carried out: neither ignored nor the end")
+
+
+def _check_absorbing(played: Rollout) -> None:
+    """A transition that starts where an earlier one said that it was over."""
+    outcome = jax.tree.map(np.asarray, played.outcome)
+    late = np.zeros_like(outcome.over)
+    late[:, 1:] = outcome.over[:, :-1]
+    if (outcome.reward[late] != 0).any():
+        raise ContractError("absorb", "a step after the end of an episode paid a reward")
+    for name in ("terminated", "truncated"):
+        flag = getattr(outcome, name)
+        if (flag[:, 1:] != flag[:, :-1])[late[:, 1:]].any():
+            raise ContractError("absorb", f"{name} changed after the end of an episode")
+    for path, before, after in _pairs(played.state, played.after):
+        if (before[late] != after[late]).any():
+            raise ContractError("absorb", f"state{path} changed after the end of an episode")
+
+
+def _check_repeatable(env: AnyEnvironment, key: Key, played: Rollout, samples: int) -> None:
+    """The same arguments give the same result: twice, alone or in a batch, compiled or not."""
+    compiled_init, compiled_step = jax.jit(env.init), jax.jit(env.step)
+    _must_equal("pure", "init with one key gave two states", env.init(key), env.init(key))
+    _must_equal("jit", "init differs when compiled", env.init(key), compiled_init(key))
+    over = np.asarray(played.outcome.over)
+    ends = np.argwhere(over & (np.cumsum(over, axis=1) == 1))
+    picks = np.random.default_rng(0).integers(0, over.shape, (max(samples - 1, 1), 2))
+    for episode, time in [*ends[:1], *picks][:samples]:
+        one = jax.tree.map(lambda leaf, i=(episode, time): leaf[i], played)
+        arguments = (one.state, one.action, one.key)
+        copies = [np.array(leaf) for leaf in _leaves(one.state)]
+        first, second = env.step(*arguments), env.step(*arguments)
+        if any((copy != leaf).any() for copy, leaf in zip(copies, _leaves(one.state), strict=True)):
+            raise ContractError("pure", "step changed the state that it was given")
+        _must_equal("pure", "one state, action and key gave two results", first, second)
+        _must_equal("jit", "step differs when compiled", first, compiled_step(*arguments))
+        _must_equal("vmap", "step differs in a batch", first, (one.after, one.outcome))
+
+
+def _is_random(played: Rollout, step_all: Callable[..., Any]) -> bool:
+    """Whether a state differs at the start, or after a step that was given the key of another."""
+    if any((leaf[:, 0] != leaf[:1, 0]).any() for leaf in _leaves(played.state)):
+        return True
+    once = step_all(played.state, played.action, played.key)
+    again = step_all(played.state, played.action, jnp.roll(played.key, 1, axis=0))
+    return any((one != two).any() for _, one, two in _pairs(once, again))
+
+
+def _must_equal(rule: str, what: str, first: PyTree, second: PyTree) -> None:
+    for path, one, two in _pairs(first, second):
+        inexact = np.issubdtype(one.dtype, np.inexact)
+        same = np.allclose(one, two, TOLERANCE, TOLERANCE, equal_nan=True) if inexact else (one == two).all()
+        if not same:
+            raise ContractError(rule, f"{what} (at {path or 'the only leaf'}: {one} and {two})")
+
+
+def _pairs(first: PyTree, second: PyTree) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(first)]
+    return list(zip(paths, _leaves(first), _leaves(second), strict=True))
+
+
+def _leaves(tree: PyTree) -> list[np.ndarray]:
+    """As numpy arrays; a key is compared by its data."""
+    return [np.asarray(_plain(leaf)) for leaf in jax.tree.leaves(tree)]
+
+
+def _plain(leaf: Any) -> Any:
+    is_key = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return jax.random.key_data(leaf) if is_key else leaf
+
+
+def _types(tree: PyTree) -> str:
+    return str(jax.tree.map(lambda leaf: f"{leaf.dtype}{list(leaf.shape)}", tree))

@@ -1,0 +1,219 @@
+"""One contract for every environment, and a broken environment for every rule of the contract."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from emcts.envs import ContractError, DeepSea, Outcome, auto_reset, check, time_limit
+from emcts.types import Replaceable, record
+
+KEY = jax.random.key(1)
+
+ENVIRONMENTS = {
+    "deep-sea-2": (DeepSea(2), False),
+    "deep-sea-10": (DeepSea(10, 3), False),
+    "deep-sea-same-action": (DeepSea(10, None), False),
+    "deep-sea-stochastic": (DeepSea(10, stochastic=True), True),
+    "deep-sea-100": (DeepSea(100), False),
+    "time-limit": (time_limit(DeepSea(10), 6), False),
+    "time-limit-stochastic": (time_limit(DeepSea(4, stochastic=True), 6), True),
+}
+
+
+@pytest.mark.parametrize(("env", "random"), ENVIRONMENTS.values(), ids=ENVIRONMENTS)
+def test_contract(env, random):
+    checked = check(env, key=KEY)
+    assert checked.ended == 8, "every episode must have ended, or the rules about ends were not tried"
+    assert checked.random == random
+
+
+def test_contract_of_auto_reset():
+    checked = check(auto_reset(DeepSea(10, stochastic=True)), key=KEY, steps=100, resets=True)
+    assert checked.ended == 8 * 10
+    with pytest.raises(ContractError, match="absorb"):
+        check(auto_reset(DeepSea(10)), key=KEY)
+
+
+@record
+class CorridorState(Replaceable):
+    place: jax.Array
+    over: jax.Array
+
+
+class Corridor:
+    """Three places; action 1 walks on, action 0 looks around, action 2 is illegal at the start."""
+
+    num_actions = 3
+
+    def init(self, key):
+        return CorridorState(jnp.int32(0), jnp.bool_(False))
+
+    def step(self, state, action, key):
+        walks = (action == 1) & ~state.over
+        place = state.place + walks
+        over = place >= 3
+        reward = jnp.where(walks & over, 1.0, 0.0).astype(jnp.float32)
+        return CorridorState(place, over), Outcome(reward, over, jnp.bool_(False))
+
+    def observe(self, state):
+        return jax.nn.one_hot(state.place, 4)
+
+    def legal(self, state):
+        return jnp.array([True, True, True]).at[2].set(state.place > 0)
+
+
+def test_a_good_environment_passes():
+    assert check(Corridor()).ended == 8
+
+
+class NotAnEnvironment:
+    num_actions = 2
+
+
+class NoActions(Corridor):
+    num_actions = 0
+
+
+class BranchesInPython(Corridor):
+    def step(self, state, action, key):
+        return super().step(state, action if state.place < 2 else 1 - action, key)
+
+
+class GrowingState(Corridor):
+    def step(self, state, action, key):
+        state, outcome = super().step(state, action, key)
+        return state.replace(place=state.place.astype(jnp.float32)), outcome
+
+
+class TwoObservations(Corridor):
+    def observe(self, state):
+        return {"place": state.place}
+
+
+class TupleOutcome(Corridor):
+    def step(self, state, action, key):
+        state, outcome = super().step(state, action, key)
+        return state, (outcome.reward, outcome.terminated, outcome.truncated)
+
+
+class IntegerReward(Corridor):
+    def step(self, state, action, key):
+        state, outcome = super().step(state, action, key)
+        # Rebuilt from leaves, or the type checker of the tests would speak first.
+        leaves, tree = jax.tree.flatten(outcome)
+        return state, jax.tree.unflatten(tree, [leaves[0].astype(jnp.int32), *leaves[1:]])
+
+
+class ShortMask(Corridor):
+    def legal(self, state):
+        return super().legal(state)[:2]
+
+
+class InfiniteReward(Corridor):
+    def step(self, state, action, key):
+        state, outcome = super().step(state, action, key)
+        return state, outcome.replace(reward=jnp.where(outcome.reward > 0, jnp.inf, outcome.reward))
+
+
+class NothingLegal(Corridor):
+    def legal(self, state):
+        return super().legal(state) & ~state.over
+
+
+class PayingIllegal(Corridor):
+    def step(self, state, action, key):
+        after, outcome = super().step(state, action, key)
+        extra = jnp.where((action == 2) & (state.place == 0), 1.0, 0.0)
+        return after, outcome.replace(reward=outcome.reward + extra)
+
+
+class ObeysIllegal(Corridor):
+    def step(self, state, action, key):
+        return super().step(state, jnp.where(action == 2, 1, action), key)
+
+
+class PaysForEver(Corridor):
+    def step(self, state, action, key):
+        after, outcome = super().step(state, action, key)
+        return after, outcome.replace(reward=outcome.terminated.astype(jnp.float32))
+
+
+class WalksOn(Corridor):
+    def step(self, state, action, key):
+        after, outcome = super().step(state, action, key)
+        return after.replace(place=after.place + state.over), outcome
+
+
+class ComesBack(Corridor):
+    def step(self, state, action, key):
+        after, outcome = super().step(state, action, key)
+        return after, outcome.replace(terminated=after.over & ~state.over)
+
+
+class PythonCounter(Corridor):
+    calls = 0
+
+    def step(self, state, action, key):
+        self.calls += 1
+        after, outcome = super().step(state, action, key)
+        return after, outcome.replace(reward=jnp.where(state.over, 0.0, -float(self.calls)))
+
+
+class FreshKeys(Corridor):
+    def init(self, key):
+        return super().init(key).replace(place=jnp.int32(np.random.default_rng().integers(0, 2**30)))
+
+
+class NoticesTheCompiler(Corridor):
+    def init(self, key):
+        traced = isinstance(key, jax.core.Tracer)
+        return super().init(key).replace(place=jnp.int32(1 if traced else 0))
+
+
+@jax.custom_batching.custom_vmap
+def one_more_in_a_batch(x):
+    return x
+
+
+@one_more_in_a_batch.def_vmap
+def _(axis_size, in_batched, x):
+    return x + 1, True
+
+
+class NoticesTheBatch(Corridor):
+    def step(self, state, action, key):
+        after, outcome = super().step(state, action, key)
+        penalty = one_more_in_a_batch(outcome.reward) - outcome.reward
+        return after, outcome.replace(reward=outcome.reward - jnp.where(state.over, 0.0, penalty))
+
+
+@pytest.mark.parametrize(
+    ("broken", "rule", "hint"),
+    [
+        (NotAnEnvironment, "protocol", "NotAnEnvironment"),
+        (NoActions, "actions", "num_actions is 0"),
+        (BranchesInPython, "jit", "traced"),
+        (GrowingState, "types", "float32"),
+        (TwoObservations, "types", "dict"),
+        (TupleOutcome, "types", "tuple"),
+        (IntegerReward, "types", "reward is int32"),
+        (ShortMask, "types", r"legal is bool\[2\]"),
+        (InfiniteReward, "finite", "reward"),
+        (NothingLegal, "legal", "no legal action"),
+        (PayingIllegal, "legal", "earned"),
+        (ObeysIllegal, "legal", "carried out"),
+        (PaysForEver, "absorb", "paid"),
+        (WalksOn, "absorb", "place"),
+        (ComesBack, "absorb", "terminated"),
+        (PythonCounter, "pure", "two results"),
+        (FreshKeys, "pure", "two states"),
+        (NoticesTheCompiler, "jit", "init"),
+        (NoticesTheBatch, "vmap", "in a batch"),
+    ],
+)
+def test_each_rule_is_named_when_broken(broken, rule, hint):
+    with pytest.raises(ContractError, match=hint) as error:
+        check(broken(), samples=2)
+    assert error.value.rule == rule
+    assert repr(rule) in str(error.value)

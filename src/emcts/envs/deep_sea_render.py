@@ -1,0 +1,110 @@
+"""Deep Sea as text, and heat maps over its cells: counts, learned variances, the uncertainty of a search."""
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.ticker import MaxNLocator
+
+from emcts.envs.deep_sea import DeepSea, DeepSeaState
+
+SHADES = ".:-=+*#%@"
+MAX_PNG_BYTES = 300_000
+RESOLUTIONS = (150, 100, 72, 50)  # dots per inch, tried in this order
+
+
+def reachable(size: int) -> Bool[np.ndarray, "N N"]:
+    """The cells on and below the diagonal: no path enters the upper triangle."""
+    return np.tri(size, dtype=bool)
+
+
+def text(env: DeepSea, state: DeepSeaState | None = None, values: Any = None) -> str:
+    """The grid in letters: `A` the diver, `$` the treasure, and the other cells shaded by `values` [N, N]."""
+    size = env.size
+    cells = np.full((size, size), ".", "<U1")
+    if values is not None:
+        cells = np.array(list(SHADES))[_levels(_grid("values", values, size))]
+    cells[-1, -1] = "$"
+    if state is not None and int(state.row) < size:
+        cells[int(state.row), int(state.column)] = "A"
+    cells = np.where(reachable(size), cells, " ")
+    edge = "+" + "-" * (2 * size + 1) + "+"
+    return "\n".join([edge, *(f"| {' '.join(row)} |" for row in cells), edge])
+
+
+def heat_maps(
+    panels: Mapping[str, Any], *, log: bool = False, path: Sequence[tuple[int, int]] = ()
+) -> Figure:
+    """One map for each named [N, N] array, side by side, with the unreachable cells left blank.
+
+    `path` draws a line through (row, column) cells. With `log`, cells that are not above 0 are blank too.
+    """
+    if not panels:
+        raise ValueError("no panels to draw: give a mapping from names to [N, N] arrays")
+    figure = Figure(figsize=(4.2 * len(panels), 3.8), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(1, len(panels)))
+    for axis, (name, values) in zip(axes, panels.items(), strict=True):
+        image = _draw(axis, name, _grid(name, values), log, path)
+        figure.colorbar(image, ax=axis, shrink=0.85)
+    return figure
+
+
+def heat_map(values: Any, title: str = "", **style: Any) -> Figure:
+    """A single map; `style` as in `heat_maps`."""
+    return heat_maps({title: values}, **style)
+
+
+def write_png(figure: Figure, file: str | Path) -> Path:
+    """Writes the picture at the finest resolution that stays under 300 kB."""
+    file = Path(file)
+    for resolution in RESOLUTIONS:
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=resolution)
+        if buffer.tell() < MAX_PNG_BYTES:
+            file.write_bytes(buffer.getvalue())
+            return file
+    raise ValueError(f"{file.name} is over 300 kB at {RESOLUTIONS[-1]} dots per inch: draw fewer panels")
+
+
+def _draw(
+    axis: Axes,
+    name: str,
+    values: Float[np.ndarray, "N N"],
+    log: bool,
+    path: Sequence[tuple[int, int]],
+) -> AxesImage:
+    shown = reachable(len(values)) & np.isfinite(values) & ((values > 0) | (not log))
+    masked = np.ma.masked_array(values, ~shown)
+    norm = LogNorm if log and shown.any() else Normalize
+    image = axis.imshow(masked, cmap="viridis", interpolation="nearest", norm=norm())
+    if path:
+        rows, columns = np.transpose(path)
+        axis.plot(columns, rows, color="tab:red", linewidth=1.5)
+    axis.set(title=name, xlabel="column", ylabel="row")
+    for side in (axis.xaxis, axis.yaxis):
+        side.set_major_locator(MaxNLocator(integer=True))
+    return image
+
+
+def _grid(name: str, values: Any, size: int | None = None) -> Float[np.ndarray, "N N"]:
+    grid = np.asarray(values, np.float64)
+    if grid.ndim != 2 or grid.shape[0] != grid.shape[1] or size not in (None, len(grid)):
+        wanted = "[N, N]" if size is None else f"[{size}, {size}]"
+        raise ValueError(f"{name or 'values'} has shape {list(grid.shape)}: a map of Deep Sea is {wanted}")
+    return grid
+
+
+def _levels(values: Float[np.ndarray, "N N"]) -> Any:
+    """Indices into SHADES, from the smallest to the largest reachable value; cells that are not finite: 0."""
+    finite = np.isfinite(values)
+    shown = values[reachable(len(values)) & finite]
+    low, high = (shown.min(), shown.max()) if shown.size else (0.0, 0.0)
+    share = (np.where(finite, values, low) - low) / max(high - low, np.finfo(float).tiny)
+    return np.clip(share * len(SHADES), 0, len(SHADES) - 1).astype(int)

@@ -1,0 +1,99 @@
+"""A program run for people to look at: plain Python, no limit on the length of input and output."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from emcts.envs.subleq.dialect import Dialect
+
+MAX_CYCLES = 200
+
+
+@dataclass(frozen=True)
+class Step:
+    """One instruction as it was executed, and the memory after it."""
+
+    address: int
+    operands: tuple[int, int, int]
+    word: int  # the result modulo N
+    read: int | None  # the input taken, None if IN was not named
+    output: int | None  # the word sent to OUT, if any
+    next_address: int
+    memory: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What a program did: `halted` is False if it was still running after `max_cycles` instructions."""
+
+    outputs: list[int]
+    inputs_read: int
+    cycles: int
+    halted: bool
+
+
+def execute(
+    program: Iterable[Any],
+    inputs: Iterable[Any],
+    *,
+    word_size: int = 16,
+    max_cycles: int = MAX_CYCLES,
+    signed: bool = False,
+) -> Execution:
+    """Runs a program until it halts or has executed `max_cycles` instructions. Outputs are words."""
+    dialect = Dialect(word_size, signed)
+    program, inputs = dialect.program(program), dialect.values(inputs)
+    steps = list(trace(program, inputs, word_size=word_size, max_cycles=max_cycles, signed=signed))
+    return Execution(
+        outputs=[step.output for step in steps if step.output is not None],
+        inputs_read=min(sum(step.read is not None for step in steps), len(inputs)),
+        cycles=len(steps),
+        halted=bool(steps) and steps[-1].next_address > dialect.last_start,
+    )
+
+
+def trace(
+    program: Iterable[Any],
+    inputs: Iterable[Any],
+    *,
+    word_size: int = 16,
+    max_cycles: int = MAX_CYCLES,
+    signed: bool = False,
+) -> Iterator[Step]:
+    """The instructions that a program executes, one by one."""
+    dialect = Dialect(word_size, signed)
+    if max_cycles < 0:
+        raise ValueError(f"max_cycles is {max_cycles}: expected 0 or more")
+    written = dialect.program(program)
+    memory = [*written, *[0] * (word_size - len(written))]
+    waiting = list(dialect.values(inputs))
+    address = 0
+    for _ in range(max_cycles):
+        if address > dialect.last_start:
+            return
+        step = _step(dialect, memory, waiting, address)
+        yield step
+        address = step.next_address
+
+
+def _step(dialect: Dialect, memory: list[int], waiting: list[int], address: int) -> Step:
+    """Executes one instruction in place. The words at IN, OUT and HALT stay 0, as OUT and HALT read."""
+    a, b, c = memory[address : address + 3]
+    read = None
+    if dialect.in_address in (a, b):
+        read = waiting.pop(0) if waiting else 0
+    minuend = memory[a] if a != dialect.in_address or read is None else read
+    subtrahend = memory[b] if b != dialect.in_address or read is None else read
+    result = minuend - subtrahend
+    word = result % dialect.word_size
+    if a < dialect.in_address:
+        memory[a] = word
+    return Step(
+        address=address,
+        operands=(a, b, c),
+        word=word,
+        read=read,
+        output=word if a == dialect.out_address else None,
+        next_address=c if dialect.jumps(result) else address + 3,
+        memory=tuple(memory),
+    )

@@ -1,0 +1,118 @@
+"""SUBLEQ-16 in two uint32 per machine: no gather, no scatter, one vector operation for a whole batch.
+
+Thirteen of the sixteen 4-bit words can be written. The room of the other three, always 0, holds the rest of
+the machine, so that two machines are in the same state exactly if both of their registers are equal:
+
+    low   words 0 to 7
+    high  words 8 to 12 (20 bits), address (4), inputs read (4), right outputs (4)
+
+An address past 12 says how the machine ended; `low` then keeps the wrong word, if there was one. The same
+functions run in plain JAX and inside the Pallas kernel, which is why they use shifts and selects alone.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, UInt8, UInt32
+
+ENDED, FAILED, SOLVED = (
+    13,
+    14,
+    15,
+)  # addresses of machines that stopped: no verdict, wrong output, wanted output
+SLOTS = 8  # inputs, and wanted outputs, of one machine
+
+_IN, _OUT = 13, 14
+_WORDS = 0xFFFFF
+_ADDRESS = 20
+_READ = 24
+_RIGHT = 28
+_NOT_ADDRESS = 0xFF0FFFFF
+
+STOPPED = ENDED << _ADDRESS  # the high register of a machine that has ended, with nothing read or written
+
+Register = UInt32[Array, "B"]
+Registers = tuple[Register, Register]  # low, high
+Task = tuple[Register, Register, Register]  # the inputs, the wanted outputs, and how many are wanted
+
+
+def pack(words: UInt8[Array, "B W"]) -> Register:
+    """Up to eight words of 4 bits in one register, the first word lowest."""
+    shifts = 4 * jnp.arange(words.shape[1], dtype=jnp.uint32)
+    return jnp.sum(words.astype(jnp.uint32) << shifts[None], axis=1, dtype=jnp.uint32)
+
+
+def load(programs: UInt8[Array, "B W"], active: Bool[Array, "B"]) -> Registers:
+    """Machines at address 0. Those that are not active have ended before they start."""
+    high = pack(programs[:, 8:])
+    return pack(programs[:, :8]), jnp.where(active, high, high | STOPPED)
+
+
+def step(signed: bool, task: Task, machine: Registers) -> Registers:
+    """Executes one instruction of every machine that has not stopped."""
+    (inputs, wanted, num_wanted), (low, high) = task, machine
+    address, read, right = (high >> _ADDRESS) & 15, (high >> _READ) & 15, high >> _RIGHT
+    a, b, c = _fetch(low, high, address)
+    # Two shifts, because one by 32 is undefined in a kernel; eight inputs on, both leave 0.
+    value = ((inputs >> (2 * read)) >> (2 * read)) & 15
+    seen = (high & _WORDS) | (value << 4 * (_IN - 8))
+    minuend, subtrahend = _word(low, seen, a), _word(low, seen, b)
+    word = (minuend - subtrahend) & 15
+    jumps = ((word - 1) & 15) >= 7 if signed else minuend <= subtrahend
+
+    is_out = a == _OUT
+    is_right = word == ((wanted >> ((right & 7) << 2)) & 15)
+    patch = (word ^ minuend) << ((a & 7) << 2)
+    new_low = jnp.where(a < 8, low ^ patch, low)
+    new_high = jnp.where((a >= 8) & (a < _IN), high ^ patch, high) & _WORDS
+    new_right = right + (is_out & is_right).astype(jnp.uint32)
+    new_read = jnp.minimum(read + ((a == _IN) | (b == _IN)).astype(jnp.uint32), SLOTS)
+    target = jnp.minimum(jnp.where(jumps, c, address + 3), ENDED)
+    after_right = jnp.where(new_right == num_wanted, jnp.uint32(SOLVED), target)
+    target = jnp.where(is_out, jnp.where(is_right, after_right, jnp.uint32(FAILED)), target)
+
+    new_low = jnp.where(is_out & ~is_right, word, new_low)
+    new_high = new_high | (target << _ADDRESS) | (new_read << _READ) | (new_right << _RIGHT)
+    runs = address < ENDED
+    return jnp.where(runs, new_low, low), jnp.where(runs, new_high, high)
+
+
+def running(machine: Registers) -> Bool[Array, "B"]:
+    return ((machine[1] >> _ADDRESS) & 15) < ENDED
+
+
+def stop_repeated(machine: Registers, earlier: Registers) -> Registers:
+    """Ends the machines that are where they were earlier: they would go round until the cap."""
+    low, high = machine
+    repeated = (low == earlier[0]) & (high == earlier[1]) & running(machine)
+    return low, jnp.where(repeated, (high & jnp.uint32(_NOT_ADDRESS)) | jnp.uint32(STOPPED), high)
+
+
+def inputs_read(machine: Registers) -> Int[Array, "B"]:
+    """How often IN was read, at most eight times; past the end of the input it reads 0."""
+    return ((machine[1] >> _READ) & 15).astype(jnp.int32)
+
+
+def num_right(machine: Registers) -> Int[Array, "B"]:
+    return (machine[1] >> _RIGHT).astype(jnp.int32)
+
+
+def wrong(machine: Registers) -> Int[Array, "B"]:
+    """The output that failed a machine, -1 where there is none."""
+    low, high = machine
+    return jnp.where(((high >> _ADDRESS) & 15) == FAILED, low.astype(jnp.int32), -1)
+
+
+def solved(machine: Registers) -> Bool[Array, "B"]:
+    return ((machine[1] >> _ADDRESS) & 15) == SOLVED
+
+
+def _fetch(low: Register, high: Register, address: Register) -> tuple[Register, Register, Register]:
+    """The three words from `address` on: a shift of both registers as one of 64 bits."""
+    shift = (address & 7) << 2
+    in_low = address < 8
+    first, second = jnp.where(in_low, low, high & _WORDS), jnp.where(in_low, high & _WORDS, jnp.uint32(0))
+    words = (first >> shift) | ((second << 1) << (31 - shift))
+    return words & 15, (words >> 4) & 15, (words >> 8) & 15
+
+
+def _word(low: Register, high: Register, address: Register) -> Register:
+    return (jnp.where(address < 8, low, high) >> ((address & 7) << 2)) & 15

@@ -13,11 +13,9 @@ functions run in plain JAX and inside the Pallas kernel, which is why they use s
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, UInt8, UInt32
 
-ENDED, FAILED, SOLVED = (
-    13,
-    14,
-    15,
-)  # addresses of machines that stopped: no verdict, wrong output, wanted output
+ENDED = 13  # the addresses of machines that stopped: no verdict,
+FAILED = 14  # a wrong output,
+SOLVED = 15  # the wanted output
 SLOTS = 8  # inputs, and wanted outputs, of one machine
 
 _IN, _OUT = 13, 14

@@ -5,7 +5,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from emcts.envs import ContractError, DeepSea, Outcome, auto_reset, check, time_limit
+from emcts.envs import (
+    ContractError,
+    DeepSea,
+    MinAtar,
+    Outcome,
+    auto_reset,
+    check,
+    from_gymnasium,
+    from_gymnax,
+    from_pgx,
+    time_limit,
+)
+from emcts.envs.minatar import GAMES
 from emcts.types import Replaceable, record
 
 KEY = jax.random.key(1)
@@ -21,11 +33,37 @@ ENVIRONMENTS = {
 }
 
 
+ELSEWHERE = {
+    "pgx-2048": ("pgx", lambda pgx: from_pgx(pgx.make("2048"))),
+    "gymnax-catch": ("gymnax", lambda gymnax: from_gymnax(*gymnax.make("Catch-bsuite"))),
+    "gymnasium-cart-pole": (
+        "gymnasium",
+        lambda gymnasium: from_gymnasium(lambda: gymnasium.make("CartPole-v1")),
+    ),
+}
+
+
 @pytest.mark.parametrize(("env", "random"), ENVIRONMENTS.values(), ids=ENVIRONMENTS)
 def test_contract(env, random):
     checked = check(env, key=KEY)
     assert checked.ended == 8, "every episode must have ended, or the rules about ends were not tried"
     assert checked.random == random
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_contract_of_minatar(game):
+    pytest.importorskip("pgx")
+    checked = check(MinAtar(game, max_steps=50), key=KEY, steps=60, samples=1)
+    assert checked.ended == 8
+    assert checked.random
+
+
+@pytest.mark.parametrize(("package", "make"), ELSEWHERE.values(), ids=ELSEWHERE)
+def test_contract_of_adapters(package, make):
+    env = time_limit(make(pytest.importorskip(package)), 100)
+    checked = check(env, key=KEY, samples=1)
+    assert checked.ended == 8
+    assert checked.random
 
 
 def test_contract_of_auto_reset():

@@ -1,0 +1,7 @@
+"""Environments of other libraries behind the protocol. Nothing here imports them: you bring the object."""
+
+from emcts.envs.adapters.gymnasium import from_gymnasium
+from emcts.envs.adapters.gymnax import from_gymnax
+from emcts.envs.adapters.pgx import from_pgx
+
+__all__ = ["from_gymnasium", "from_gymnax", "from_pgx"]

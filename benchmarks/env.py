@@ -1,0 +1,130 @@
+"""Steps per second of every environment: one alone, and many at once.
+
+    python -m benchmarks.env
+
+Each row is one compiled scan of random legal actions under `auto_reset`, observations included. Environments
+whose package is not installed are left out.
+"""
+
+import functools
+import importlib
+import importlib.util
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from emcts.envs import AnyEnvironment, DeepSea, MinAtar, auto_reset, from_gymnasium, from_gymnax, from_pgx
+from emcts.envs.minatar import GAMES
+from emcts.envs.rollout import random_legal_action
+from emcts.types import Key
+
+BATCHES = (1, 128, 4096)
+HOST_BATCHES = (1, 128)  # a simulator in Python takes as long for each: more of them say nothing new
+SECONDS = 0.5  # of measuring, at least
+LONGEST = 4096  # steps of one scan
+Row = dict[str, Any]
+
+
+def environments() -> dict[str, tuple[Callable[[], AnyEnvironment], tuple[int, ...]]]:
+    """By name: how to make it, and at which batches to measure it."""
+    table: dict[str, tuple[Callable[[], AnyEnvironment], tuple[int, ...]]] = {
+        "Deep Sea 10": (lambda: DeepSea(10), BATCHES),
+        "Deep Sea 50": (lambda: DeepSea(50), BATCHES),
+        "Deep Sea 50, stochastic": (lambda: DeepSea(50, stochastic=True), BATCHES),
+    }
+    if importlib.util.find_spec("emcts.envs.subleq.env"):
+        subleq = importlib.import_module("emcts.envs.subleq")
+        table["SUBLEQ-16 identity"] = (lambda: subleq.Subleq("identity"), BATCHES)
+    if importlib.util.find_spec("pgx"):
+        pgx = importlib.import_module("pgx")
+        for game in GAMES:
+            table[f"MinAtar {game}"] = (functools.partial(MinAtar, game), BATCHES)
+        table["pgx 2048"] = (lambda: from_pgx(pgx.make("2048")), BATCHES)
+    if importlib.util.find_spec("gymnax"):
+        gymnax = importlib.import_module("gymnax")
+        table["gymnax CartPole-v1"] = (lambda: from_gymnax(*gymnax.make("CartPole-v1")), BATCHES)
+    if importlib.util.find_spec("gymnasium"):
+        gymnasium = importlib.import_module("gymnasium")
+        make = functools.partial(gymnasium.make, "CartPole-v1")
+        table["Gymnasium CartPole-v1"] = (lambda: from_gymnasium(make), HOST_BATCHES)
+    return table
+
+
+def steps_per_second(env: AnyEnvironment, batch: int, *, seconds: float = SECONDS) -> float:
+    """The best of a few scans, each long enough to hide its launch."""
+    key = jax.random.key(0)
+    states = jax.vmap(auto_reset(env).init)(jax.random.split(key, batch))
+    length = 16
+    while True:
+        play = jax.jit(functools.partial(_play, env, length))
+        jax.block_until_ready(play(states, key))
+        took = min(_time(play, states, key) for _ in range(3))
+        if took >= seconds / 3 or length >= LONGEST:
+            return batch * length / took
+        # Straight to the length that fills the time: each length is a compilation.
+        length = min(LONGEST, max(2 * length, int(length * seconds / took)))
+
+
+def rows(*, smoke: bool = False) -> list[Row]:
+    """One row per environment and batch: what, size, per_second, and the bar it must reach, if it has one."""
+    results = []
+    for name, (make, batches) in environments().items():
+        env = make()
+        for batch in batches[:1] if smoke else batches:
+            rate = steps_per_second(env, batch, seconds=0.0 if smoke else SECONDS)
+            results.append({"what": name, "size": batch, "per_second": rate, "bar": None})
+    return results + ([] if smoke else _subleq_rows())
+
+
+def main(*, smoke: bool = False) -> None:
+    """Prints the table; `smoke` measures each environment once, shortly, to see that it runs."""
+    device = jax.devices()[0]
+    where = device.device_kind if device.platform != "cpu" else f"CPU, {os.cpu_count()} cores"
+    table = Table(title=f"environments on {where}", box=box.MARKDOWN)
+    for column in ("environment", "at once", "per second", "bar"):
+        table.add_column(column, justify="left" if column == "environment" else "right")
+    for row in rows(smoke=smoke):
+        bar = "" if row["bar"] is None else f"{row['bar']:,.0f}"
+        table.add_row(row["what"], f"{row['size']:,}", f"{row['per_second']:,.0f}", bar)
+    Console().print(table)
+
+
+def _play(env: AnyEnvironment, length: int, states: Any, key: Key) -> tuple[Any, Float[Array, "T"]]:
+    """Sums what is seen, or the compiler would see that nobody looks, and leave it out."""
+    endless = auto_reset(env)
+    batch = jax.tree.leaves(states)[0].shape[0]
+
+    def step(states: Any, key: Key) -> tuple[Any, Float[Array, ""]]:
+        noise_key, step_key = jax.random.split(key)
+        noise = jax.random.uniform(noise_key, (batch, env.num_actions))
+        actions = jax.vmap(random_legal_action)(jax.vmap(endless.legal)(states), noise)
+        states, outcome = jax.vmap(endless.step)(states, actions, jax.random.split(step_key, batch))
+        seen = jax.vmap(endless.observe)(states)
+        return states, seen.astype(jnp.float32).sum() + outcome.reward.sum()
+
+    return jax.lax.scan(step, states, jax.random.split(key, length))
+
+
+def _time(play: Callable[..., Any], states: Any, key: Key) -> float:
+    start = time.perf_counter()
+    jax.block_until_ready(play(states, key))
+    return time.perf_counter() - start
+
+
+def _subleq_rows() -> list[Row]:
+    """Programs per second of the machine itself, where that benchmark is present."""
+    if importlib.util.find_spec("benchmarks.subleq") is None:
+        return []
+    return list(importlib.import_module("benchmarks.subleq").rows())
+
+
+if __name__ == "__main__":
+    main()

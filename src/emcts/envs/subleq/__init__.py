@@ -1,5 +1,31 @@
 """SUBLEQ: programs for a machine with one instruction, written one word at a time."""
 
+from emcts.envs.subleq.assembler import AssemblyError, assemble
+from emcts.envs.subleq.disassembler import disassemble
+from emcts.envs.subleq.encoding import binary, one_hot
+from emcts.envs.subleq.enumeration import enumerate_solutions, solves
+from emcts.envs.subleq.env import State, Subleq
+from emcts.envs.subleq.examples import examples
 from emcts.envs.subleq.execution import Execution, execute, trace
+from emcts.envs.subleq.rewards import shortest, solved
+from emcts.envs.subleq.tasks import TASKS, Task
 
-__all__ = ["Execution", "execute", "trace"]
+__all__ = [
+    "TASKS",
+    "AssemblyError",
+    "Execution",
+    "State",
+    "Subleq",
+    "Task",
+    "assemble",
+    "binary",
+    "disassemble",
+    "enumerate_solutions",
+    "examples",
+    "execute",
+    "one_hot",
+    "shortest",
+    "solved",
+    "solves",
+    "trace",
+]

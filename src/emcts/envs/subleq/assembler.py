@@ -6,8 +6,8 @@
     @x: .data 0
 
 An operand is a number, a label or a label plus or minus a number; `@x:` before it names its address, so that
-`subleq @x:@x @IN` is an instruction whose first word is a variable. Without a third operand the instruction goes
-on to the next address.
+`subleq @x:@x @IN` is an instruction whose first word is a variable. Without a third operand it goes on to the
+next address.
 """
 
 import re

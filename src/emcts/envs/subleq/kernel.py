@@ -53,7 +53,7 @@ def _kernel(interpreter: rounds.Interpreter, low_ref, high_ref, *refs) -> None: 
 
     def runs(carry: rounds.Carry) -> jax.Array:
         count, machines, _ = carry
-        return rounds.more_rounds(count) & (jnp.max(interpreter.running(machines).astype(jnp.int32)) > 0)
+        return interpreter.more_rounds(count) & (jnp.max(interpreter.running(machines).astype(jnp.int32)) > 0)
 
     _, (low, high), _ = lax.while_loop(
         runs, lambda carry: rounds.one_round(interpreter, task, carry), (jnp.int32(0), machine, machine)

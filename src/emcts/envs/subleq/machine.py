@@ -49,11 +49,8 @@ def judge(dialect: Dialect, program: UInt8[Array, "W"], examples: Example) -> tu
     """How a program did on the first of several examples, and whether it solves them all."""
     first, hidden = jax.tree.map(lambda x: x[0], examples), jax.tree.map(lambda x: x[1:], examples)
     result = run(dialect, program, first, jnp.array(True))
-
-    def next_example(solved: Bool[Array, ""], example: Example) -> tuple[Bool[Array, ""], None]:
-        return run(dialect, program, example, solved).solved, None
-
-    return result, lax.scan(next_example, result.solved, hidden)[0]
+    others = jax.vmap(partial(run, dialect, program), in_axes=(0, None))(hidden, result.solved)
+    return result, result.solved & jnp.all(others.solved)
 
 
 @cache
@@ -69,7 +66,12 @@ def _run_packed(
     interpreter = packed_interpreter(dialect.signed)
     task = packed.pack(examples.inputs), packed.pack(examples.wanted), examples.num_wanted.astype(jnp.uint32)
     machine = packed.load(programs, active)
-    plain = partial(rounds.run, interpreter)
+
+    def plain(task: packed.Task, machine: packed.Registers) -> packed.Registers:
+        return lax.cond(
+            jnp.any(active), partial(rounds.run, interpreter), lambda _, same: same, task, machine
+        )
+
     if any(device.platform == "gpu" for device in jax.devices()):
         machine = lax.platform_dependent(task, machine, cuda=partial(kernel.run, interpreter), default=plain)
     else:
@@ -85,9 +87,8 @@ def _run_packed(
 def _run_arrays(
     dialect: Dialect, programs: UInt8[Array, "B W"], examples: Example, active: Bool[Array, "B"]
 ) -> Result:
-    interpreter = rounds.Interpreter(
-        *(partial(function, dialect) for function in (arrays.step, arrays.running, arrays.stop_repeated))
-    )
+    functions = (partial(f, dialect) for f in (arrays.step, arrays.running, arrays.stop_repeated))
+    interpreter = rounds.Interpreter(*functions, steps_per_round=2)
     tasks = arrays.Tasks(examples.inputs, examples.wanted, examples.num_wanted)
     machines = rounds.run(interpreter, tasks, arrays.load(dialect, programs, active))
     return Result(
@@ -100,4 +101,6 @@ def _run_arrays(
 
 @cache
 def packed_interpreter(signed: bool) -> rounds.Interpreter:
-    return rounds.Interpreter(partial(packed.step, signed), packed.running, packed.stop_repeated)
+    return rounds.Interpreter(
+        partial(packed.step, signed), packed.running, packed.stop_repeated, steps_per_round=4
+    )

@@ -34,8 +34,10 @@ Task = tuple[Register, Register, Register]  # the inputs, the wanted outputs, an
 
 def pack(words: UInt8[Array, "B W"]) -> Register:
     """Up to eight words of 4 bits in one register, the first word lowest."""
-    shifts = 4 * jnp.arange(words.shape[1], dtype=jnp.uint32)
-    return jnp.sum(words.astype(jnp.uint32) << shifts[None], axis=1, dtype=jnp.uint32)
+    packed = jnp.zeros(words.shape[0], jnp.uint32)
+    for place in range(words.shape[1]):
+        packed = packed | (words[:, place].astype(jnp.uint32) << (4 * place))
+    return packed
 
 
 def load(programs: UInt8[Array, "B W"], active: Bool[Array, "B"]) -> Registers:

@@ -1,0 +1,109 @@
+"""Examples of a task: one that is shown, and hidden ones that a shortcut does not survive."""
+
+from collections.abc import Sequence
+from functools import cache
+from random import Random
+
+import jax.numpy as jnp
+
+from emcts.envs.subleq.dialect import Dialect
+from emcts.envs.subleq.machine import SLOTS, Example
+from emcts.envs.subleq.tasks import LIST, Group, Task, task
+
+NUM_EXAMPLES = 8  # the first is shown, the others are hidden
+FEWEST_INPUTS = 5
+
+_LONGEST_LIST = 3
+_POOL = 2000  # groups drawn to learn which kinds a task has
+
+
+@cache
+def examples(name: str, word_size: int) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """Pairs of inputs and wanted outputs as integers, the same ones every time.
+
+    Each example has four different inputs or more, positive and negative ones where the task has them, and
+    writes three different words if it writes that many: no constant passes. Together they hold every kind of
+    group that the task has: each sign at each place, each order of neighbours, each length.
+    """
+    chosen = task(name)
+    random = Random(f"{name}/{word_size}")  # a string seeds by its bytes, and so alike everywhere
+    pool = [_draw_group(random, chosen, word_size) for _ in range(_POOL)]
+    needed = _kinds(pool)
+    signs = {_sign(value) for group in pool for value in group} - {0}
+    while True:
+        drawn = [_draw_example(random, chosen, word_size, signs) for _ in range(NUM_EXAMPLES)]
+        if _kinds([group for inputs in drawn for group in chosen.groups(inputs)]) >= needed:
+            return tuple((inputs, tuple(chosen.outputs(inputs))) for inputs in drawn)
+
+
+def example_arrays(name: str, word_size: int) -> Example:
+    """The examples of a task as words of a machine, one row each."""
+    pairs = examples(name, word_size)
+    dialect = Dialect(word_size)
+
+    def rows(column: int) -> list[list[int]]:
+        words = [dialect.values(pair[column]) for pair in pairs]
+        return [[*row, *[0] * (SLOTS - len(row))] for row in words]
+
+    def lengths(column: int) -> list[int]:
+        return [len(pair[column]) for pair in pairs]
+
+    return Example(
+        inputs=jnp.asarray(rows(0), jnp.uint8),
+        num_inputs=jnp.asarray(lengths(0), jnp.int32),
+        wanted=jnp.asarray(rows(1), jnp.uint8),
+        num_wanted=jnp.asarray(lengths(1), jnp.int32),
+    )
+
+
+def _draw_example(random: Random, task: Task, word_size: int, signs: set[int]) -> tuple[int, ...]:
+    """Whole groups, 5 to 8 inputs together, whose inputs and outputs are not the same few words."""
+    while True:
+        length = FEWEST_INPUTS + _below(random, SLOTS + 1 - FEWEST_INPUTS)
+        inputs: list[int] = []
+        while len(inputs) < length:
+            group = _draw_group(random, task, word_size)
+            inputs += [*group, 0] if task.group_size == LIST else group
+        outputs = task.outputs(inputs)
+        varied = len(set(inputs)) >= 4 and len(set(outputs)) >= min(3, len(outputs)) >= 2
+        if len(inputs) <= SLOTS and varied and {_sign(value) for value in inputs} >= signs:
+            return tuple(inputs)
+
+
+def _draw_group(random: Random, task: Task, word_size: int) -> Group:
+    """Values from -N/4 to N/2 - 1 for which the task is defined, with answers from -N/2 to N/2 - 1."""
+    low, high = -(word_size // 4), (word_size - 1) // 2
+    while True:
+        if task.group_size == LIST:
+            group = [_draw_value(random, low, high) for _ in range(1 + _below(random, _LONGEST_LIST))]
+            defined = all(group) and task.accepts(group)
+        else:
+            group = [_draw_value(random, low, high) for _ in range(task.group_size)]
+            defined = task.accepts(group)
+        if defined and all(-(word_size // 2) <= output <= high for output in task.function(group)):
+            return tuple(group)
+
+
+def _draw_value(random: Random, low: int, high: int) -> int:
+    """A quarter of the values are small or at the ends, where programs go wrong first."""
+    if random.random() < 0.25:
+        return (low, -1, 0, 1, high)[_below(random, 5)]
+    return low + _below(random, high + 1 - low)
+
+
+def _below(random: Random, stop: int) -> int:
+    """A whole number below `stop`. Of all of `Random`, Python keeps only `random()` the same for ever."""
+    return int(random.random() * stop)
+
+
+def _kinds(groups: Sequence[Group]) -> set[tuple[str, int, int]]:
+    kinds = set()
+    for group in groups:
+        kinds.add(("length", len(group), 0))
+        kinds |= {("sign", place, _sign(value)) for place, value in enumerate(group)}
+        kinds |= {("order", i, _sign(group[i] - group[i + 1])) for i in range(len(group) - 1)}
+    return kinds
+
+
+def _sign(value: int) -> int:
+    return (value > 0) - (value < 0)

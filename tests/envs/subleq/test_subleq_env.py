@@ -1,0 +1,155 @@
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from emcts.envs import subleq
+from emcts.envs.contract import check
+from emcts.envs.subleq import Subleq
+
+KEY = jax.random.key(0)
+IDENTITY = (0, 13, 3, 14, 0, 6)
+
+
+@functools.cache
+def compiled(env):
+    return jax.jit(env.init), jax.jit(env.step)
+
+
+def play(env, actions, key=KEY):
+    """The states before, between and after the actions, and what each action brought."""
+    init, step = compiled(env)
+    states, outcomes = [init(key)], []
+    for action in actions:
+        state, outcome = step(states[-1], jnp.int32(action), key)
+        states.append(state)
+        outcomes.append(outcome)
+    return states, outcomes
+
+
+def test_contract():
+    env = Subleq(("identity", "add"), max_words=3, encoding=subleq.one_hot, reward=subleq.shortest)
+    checked = check(env, steps=5, samples=1)
+    assert checked.ended == 8
+    assert checked.random, "the key draws the task"
+
+
+def test_solving_pays_once_and_one_more_action_ends_the_episode():
+    env = Subleq("identity")
+    states, outcomes = play(env, [*IDENTITY, 9, 4])
+    assert [float(o.reward) for o in outcomes] == [0, 0, 0, 0, 0, 1, 0, 0]
+    assert [bool(o.terminated) for o in outcomes] == [False] * 6 + [True] * 2
+    assert not any(bool(o.truncated) for o in outcomes)
+    assert states[-1].words[:7].tolist() == [*IDENTITY, 0], "the action after success writes nothing"
+
+
+def test_the_last_word_ends_an_episode_that_did_not_solve():
+    states, outcomes = play(Subleq("identity", max_words=4), [1, 2, 3, 4, 5])
+    assert [bool(o.terminated) for o in outcomes] == [False, False, False, True, True]
+    assert states[-1].words.tolist() == [1, 2, 3, 4]
+    assert all(float(o.reward) == 0 for o in outcomes)
+
+
+def test_the_last_word_may_solve():
+    _, outcomes = play(Subleq("identity", max_words=6), [*IDENTITY, 0])
+    assert [float(o.reward) for o in outcomes[-2:]] == [1, 0]
+    assert [bool(o.terminated) for o in outcomes[-2:]] == [False, True]
+
+
+def test_a_shorter_program_is_worth_more():
+    env = Subleq("negate-positives", reward=subleq.shortest)
+    short = sum(float(o.reward) for o in play(env, [14, 13])[1])
+    # A first instruction that does nothing but go on.
+    long = sum(float(o.reward) for o in play(env, [12, 11, 3, 14, 13])[1])
+    assert short == pytest.approx(0.9)
+    assert long == pytest.approx(0.6)
+
+
+def test_observation_shows_words_example_and_what_is_left():
+    env = Subleq("negate-positives", max_words=3)
+    inputs, wanted = subleq.examples("negate-positives", 16)[0]
+    states, _ = play(env, [14, 13])
+    # `14` alone reads nothing, and 0 - 14 is a wrong output; with `13` everything is read.
+    for state, program, left, written in [
+        (states[0], [], list(inputs), []),
+        (states[1], [14], list(inputs), [2]),
+        (states[2], [14, 13], [None] * len(inputs), list(wanted)),
+    ]:
+        expected = [
+            *pad(program, 3),
+            *pad(inputs, 8),
+            *pad(wanted, 8),
+            *pad(left, 8),
+            *pad(written, 8),
+        ]
+        np.testing.assert_array_equal(env.observe(state).reshape(-1, 5), [bits(word) for word in expected])
+        np.testing.assert_array_equal(env.io(state), env.observe(state)[3 * 5 :])
+
+
+def pad(words, length):
+    return [*words, *[None] * (length - len(words))]
+
+
+def bits(word):
+    if word is None:
+        return [0, 0, 0, 0, 1]
+    return [(word % 16) >> place & 1 for place in range(4)] + [0]
+
+
+def test_one_hot_and_binary_say_the_same():
+    states, _ = play(Subleq("identity", encoding=subleq.one_hot), IDENTITY)
+    binary, one_hot = Subleq("identity"), Subleq("identity", encoding=subleq.one_hot)
+    for state in states:
+        places = one_hot.observe(state).reshape(-1, 17).argmax(axis=1)
+        rows = binary.observe(state).reshape(-1, 5)
+        words = (rows[:, :4] * jnp.array([[1, 2, 4, 8]])).sum(axis=1)
+        np.testing.assert_array_equal(places, jnp.where(rows[:, 4] == 1, 16, words))
+
+
+def test_several_tasks_are_drawn_by_the_key():
+    env = Subleq(("negate", "identity", "add"))
+    tasks = [int(compiled(env)[0](jax.random.key(seed)).task) for seed in range(30)]
+    assert set(tasks) == {0, 1, 2}
+    seeds = {tasks.index(task): task for task in range(3)}
+    for seed, task in seeds.items():
+        _, outcomes = play(env, [14, 13], jax.random.key(seed))
+        assert float(outcomes[-1].reward) == (1 if task == 0 else 0)
+
+
+def test_a_state_is_given_by_its_program():
+    env = Subleq("identity")
+    states, _ = play(env, [0, 13, 3, 14, 0, 2])
+    written = jax.jit(env.written)
+    for state in states:
+        again = written(state.words, state.num_words, state.task)
+        jax.tree.map(np.testing.assert_array_equal, again, state)
+
+
+def test_batch_of_episodes_equals_one_by_one():
+    env = Subleq("negate-positives")
+    actions = jnp.array([[14, 13, 0], [14, 14, 13], [13, 14, 2]])
+    state = jax.jit(jax.vmap(env.init))(jax.random.split(KEY, 3))
+    step = jax.jit(jax.vmap(env.step, in_axes=(0, 0, None)))
+    rewards = []
+    for i in range(3):
+        state, outcome = step(state, actions[:, i], KEY)
+        rewards.append(outcome.reward)
+    alone = [[float(o.reward) for o in play(env, row)[1]] for row in actions.tolist()]
+    np.testing.assert_array_equal(np.stack(rewards, axis=1), alone)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"task": "identiy"}, "unknown task 'identiy': did you mean 'identity'"),
+        ({"task": ()}, "name at least one"),
+        ({"word_size": 12}, "word_size 12 is out of range"),
+        ({"max_words": 14}, "max_words is 14: SUBLEQ-16 has room for 1 to 13"),
+        ({"max_words": 0}, "max_words is 0"),
+    ],
+)
+def test_bad_settings_are_said_clearly(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Subleq(**settings)

@@ -5,7 +5,6 @@ machine slows both alike.
 """
 
 import dataclasses
-import functools
 import json
 import statistics
 import time
@@ -18,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 from benchmarks.machine import provenance
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -118,9 +118,7 @@ def epistemic_search(case: Case, model: Model, beta: float) -> Callable[..., Any
 
 
 def _policy(library: Any, rule: str) -> Callable[..., Any]:
-    if rule == "Gumbel":
-        return library.gumbel_muzero_policy
-    return functools.partial(library.muzero_policy, dirichlet_fraction=0.0)
+    return library.gumbel_muzero_policy if rule == "Gumbel" else library.muzero_policy
 
 
 def interleave(searches: dict[str, Callable[..., Any]], start: Any, repeats: int, seconds: float) -> dict[str, float]:
@@ -195,54 +193,44 @@ def main(*, smoke: bool = False, growth: bool = True, out: Path | None = None) -
     for case in cases:
         console.print(f"[dim]{case.name} ...")
         rows.append(measure(case, repeats, seconds, epistemic=True))
-    console.print(_comparison(rows))
+    console.print(_speed("mctx's time over ours", rows))
+    console.print(_cost(rows))
     grown = []
     if growth and not smoke:
         for case in GROWTH:
             console.print(f"[dim]{case.name} ...")
             grown.append(measure(case, 5, 6.0, epistemic=False))
-        console.print(_growth(grown))
+        console.print(_speed("growth with simulations and with batch", grown))
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps({**provenance("emcts bench search"), "cases": rows, "growth": grown}, indent=1) + "\n")
         console.print(f"written to {out}")
 
 
-def _comparison(rows: list[dict[str, Any]]) -> Table:
-    table = Table(title="mctx's time over ours")
-    for column in ("rule: batch, actions, simulations", "mctx ms", "emcts ms", "ratio", "bar"):
-        table.add_column(column, justify="right" if column != "rule: batch, actions, simulations" else "left")
-    for column in ("epistemic", "beta 1", "tree MiB", "mctx's", "= mctx", "= plain"):
-        table.add_column(column, justify="right")
+def _speed(title: str, rows: list[dict[str, Any]]) -> Table:
+    table = _table(title, ("mctx ms", "emcts ms", "ratio", "bar", "=mctx", "=plain"))
     for row in rows:
         bar = row["bar"]
         verdict = "" if bar is None else (f"[green]{bar:g}" if row["ratio"] >= bar else f"[red]{bar:g}")
-        table.add_row(
-            row["case"],
-            f"{row['mctx_ms']:.2f}",
-            f"{row['emcts_ms']:.2f}",
-            f"{row['ratio']:.1f}",
-            verdict,
-            f"{row['epistemic_over_plain_same_tree']:.2f}",
-            f"{row['epistemic_over_plain_beta_1']:.2f}",
-            f"{row['emcts_tree_mib']:.2f}",
-            f"{row['mctx_tree_mib']:.2f}",
-            f"{row['agree_with_mctx']:.1%}",
-            f"{row['kernels_agree_with_plain']:.1%}",
-        )
+        numbers = (f"{row['mctx_ms']:.2f}", f"{row['emcts_ms']:.2f}", f"{row['ratio']:.1f}", verdict)
+        agreements = (f"{row['agree_with_mctx']:.0%}", f"{row['kernels_agree_with_plain']:.0%}")
+        table.add_row(row["case"], *numbers, *agreements)
     return table
 
 
-def _growth(rows: list[dict[str, Any]]) -> Table:
-    table = Table(title="growth with simulations and with batch")
-    for column in ("rule: batch, actions, simulations", "mctx ms", "emcts ms", "ratio", "= mctx"):
-        table.add_column(column)
+def _cost(rows: list[dict[str, Any]]) -> Table:
+    title = f"uncertainty's time over plain (bar {EPISTEMIC_BAR}), memory of the trees"
+    table = _table(title, ("same tree", "beta 1", "mctx MiB", "emcts MiB"))
     for row in rows:
-        table.add_row(
-            row["case"],
-            f"{row['mctx_ms']:.2f}",
-            f"{row['emcts_ms']:.2f}",
-            f"{row['ratio']:.1f}",
-            f"{row['agree_with_mctx']:.1%}",
-        )
+        ratios = (row["epistemic_over_plain_same_tree"], row["epistemic_over_plain_beta_1"])
+        memory = (row["mctx_tree_mib"], row["emcts_tree_mib"])
+        table.add_row(row["case"], *(f"{number:.2f}" for number in ratios + memory))
+    return table
+
+
+def _table(title: str, columns: tuple[str, ...]) -> Table:
+    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0))
+    table.add_column("batch, actions, sims", no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
     return table

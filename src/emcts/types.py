@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar, dataclass_transform
 
 import jax
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from jax.typing import ArrayLike
+from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 T = TypeVar("T")
 RecordT = TypeVar("RecordT", bound=type)
@@ -18,7 +19,7 @@ SelfT = TypeVar("SelfT")
 Params = PyTree
 Key = PRNGKeyArray | Array
 RecurrentState = PyTree
-Number = float | int | Float[Array, "..."] | Int[Array, "..."]
+Number = ArrayLike  # one number, or an array of them
 
 
 @dataclass_transform(frozen_default=True)

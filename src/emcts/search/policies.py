@@ -42,7 +42,7 @@ def muzero_policy(
     pb_c_init: Number = 1.25,
     pb_c_base: Number = 19652,
     temperature: Number = 1.0,
-    beta: float | Float[Array, "..."] = 0.0,
+    beta: Number = 0.0,
     propagation: Propagation = independent,
     walker: Walker | None = None,
 ) -> PolicyOutput[Tree[None]]:
@@ -89,7 +89,7 @@ def uct_policy(
     loop_fn: LoopFn = jax.lax.fori_loop,
     *,
     c: Number = 1.0,
-    beta: float | Float[Array, "..."] = 0.0,
+    beta: Number = 0.0,
     propagation: Propagation = independent,
     temperature: Number = 0.0,
     walker: Walker | None = None,
@@ -131,7 +131,7 @@ def gumbel_muzero_policy(
     qtransform: QTransform = qtransform_completed_by_mix_value,
     max_num_considered_actions: int = 16,
     gumbel_scale: Number = 1.0,
-    beta: float | Float[Array, "..."] = 0.0,
+    beta: Number = 0.0,
     propagation: Propagation = independent,
     walker: Walker | None = None,
 ) -> PolicyOutput[Tree[GumbelMuZeroExtraData]]:
@@ -195,6 +195,8 @@ def add_dirichlet_noise(
     rng_key: Key, logits: Float[Array, "B A"], *, fraction: Number, alpha: Number
 ) -> Float[Array, "B A"]:
     """Logits of the prior mixed with Dirichlet noise."""
+    if isinstance(fraction, int | float) and fraction == 0:
+        return _log(jax.nn.softmax(logits))
     batch_size, num_actions = logits.shape
     noise = jax.random.dirichlet(rng_key, jnp.full([num_actions], alpha, float), shape=(batch_size,))
     return _log((1 - fraction) * jax.nn.softmax(logits) + fraction * noise.astype(logits.dtype))

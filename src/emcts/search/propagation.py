@@ -5,6 +5,8 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from emcts.types import Number
+
 Propagation = Callable[[Float[Array, "*B"], Float[Array, "*B"], Float[Array, "*B"]], Float[Array, "*B"]]
 
 
@@ -23,7 +25,7 @@ def correlated(
     return std * std
 
 
-def beta_for_confidence(delta: float | Float[Array, "*B"]) -> Float[Array, "*B"]:
+def beta_for_confidence(delta: Number) -> Float[Array, "*B"]:
     """The `beta` for which `q + beta * std` bounds Q* with probability `1 - delta` (Theorem 1, `thm:UCB`)."""
     if isinstance(delta, float | int) and not 0 < delta <= 1:
         raise ValueError(f"delta is the probability that the bound fails: it must be in (0, 1], got {delta}")

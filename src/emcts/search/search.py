@@ -14,7 +14,7 @@ from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectio
 from emcts.search.tree import Tree, plant
 from emcts.search.walk import Edge, descend_by_functions
 from emcts.search.walkers import Walker, default_walker
-from emcts.types import Key, LoopFn, Params, RecurrentFn
+from emcts.types import Key, LoopFn, Number, Params, RecurrentFn
 
 Descend = Callable[[Tree[Any], Key, Int[Array, ""], Int[Array, "B"]], Edge]
 
@@ -32,7 +32,7 @@ def search(
     invalid_actions: Any = None,
     extra_data: Any = None,
     loop_fn: LoopFn = jax.lax.fori_loop,
-    beta: float | Float[Array, "..."] = 0.0,
+    beta: Number = 0.0,
     propagation: Propagation = independent,
     walker: Walker | None = None,
 ) -> Tree[Any]:

@@ -40,7 +40,7 @@ def considered_visits(num_considered: int, num_simulations: int) -> tuple[int, .
     return tuple(sequence[:num_simulations])
 
 
-def visits_table(max_num_considered: int, num_simulations: int) -> Int[np.ndarray, "M+1 S"]:
+def visits_table(max_num_considered: int, num_simulations: int) -> Int[np.ndarray, "M S"]:
     """Row `m` holds the visits looked for when `m` actions are considered."""
     rows = [considered_visits(m, num_simulations) for m in range(max_num_considered + 1)]
     return np.array(rows, dtype=np.int32)

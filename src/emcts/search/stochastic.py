@@ -60,7 +60,7 @@ def stochastic_muzero_policy(
     pb_c_init: Number = 1.25,
     pb_c_base: Number = 19652,
     temperature: Number = 1.0,
-    beta: float | Float[Array, "..."] = 0.0,
+    beta: Number = 0.0,
     propagation: Propagation = independent,
     walker: Walker | None = None,
 ) -> PolicyOutput[Tree[None]]:
@@ -145,7 +145,7 @@ def _or_zero(output: Any, field: str, zero: Array) -> Array:
     return zero if value is None else value
 
 
-def _beside(actions: Any, outcomes: Any, num_actions: int, num_outcomes: int) -> Float[Array, "B A+C"]:
+def _beside(actions: Any, outcomes: Any, num_actions: int, num_outcomes: int) -> Float[Array, "B branches"]:
     """Logits of all branches of a node, the other kind's closed."""
     given = actions if outcomes is None else outcomes
     actions = jnp.full((given.shape[0], num_actions), -jnp.inf, given.dtype) if actions is None else actions
@@ -153,7 +153,7 @@ def _beside(actions: Any, outcomes: Any, num_actions: int, num_outcomes: int) ->
     return jnp.concatenate([actions, outcomes], axis=-1)
 
 
-def _pad_mask(invalid_actions: Any, num_outcomes: int) -> Bool[Array, "B A+C"] | None:
+def _pad_mask(invalid_actions: Any, num_outcomes: int) -> Bool[Array, "B branches"] | None:
     if invalid_actions is None:
         return None
     return jnp.pad(jnp.asarray(invalid_actions).astype(bool), ((0, 0), (0, num_outcomes)))

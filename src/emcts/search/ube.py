@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from emcts.search import inputs
 from emcts.search.tree import Tree
-from emcts.types import Key, Params, RecurrentFn
+from emcts.types import Key, Number, Params, RecurrentFn
 
 
 def ube_root_scores(
@@ -18,7 +18,7 @@ def ube_root_scores(
     recurrent_fn: RecurrentFn,
     search_tree: Tree[Any],
     *,
-    beta: float | Float[Array, "..."],
+    beta: Number,
 ) -> Float[Array, "B A"]:
     """`q(s0,a) + beta * sqrt(eta(s0,a) + gamma^2 * u(f(s0,a)))` for every action (`eq:only_ube`), visited or not.
 

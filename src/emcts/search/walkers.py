@@ -2,7 +2,8 @@
 
 import functools
 import os
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,23 +19,15 @@ from emcts.search.walk import Edge
 from emcts.types import RecurrentFnOutput
 
 
+Descend = Callable[[Tree[Any], RowRule, RowRule, int, Int[Array, "B"]], Edge]
+Ascend = Callable[[Tree[Any], Edge, RecurrentFnOutput, Propagation], Tree[Any]]
+
+
 class Walker(NamedTuple):
     """The two walks of a simulation, over a tree without embeddings."""
 
-    descend: "Descend"
-    ascend: "Ascend"
-
-
-class Descend(Protocol):
-    def __call__(
-        self, tree: Tree[Any], root_rule: RowRule, interior_rule: RowRule, max_depth: int, new_node: Int[Array, "B"]
-    ) -> Edge: ...
-
-
-class Ascend(Protocol):
-    def __call__(
-        self, tree: Tree[Any], edge: Edge, step: RecurrentFnOutput, propagation: Propagation
-    ) -> Tree[Any]: ...
+    descend: Descend
+    ascend: Ascend
 
 
 def _merging(descend: Descend, ascend: Ascend) -> Walker:

@@ -1,5 +1,6 @@
 """The expansion and the walk up in one kernel, which updates the statistics in place."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -13,7 +14,22 @@ from emcts.search.tree import Tree
 from emcts.search.walk import Edge, average
 from emcts.types import RecurrentFnOutput
 
-READ_ONLY = ("beta", "root_invalid_actions", "embeddings", "extra_data")
+WRITTEN = (
+    "node_visits",
+    "raw_values",
+    "raw_value_stds",
+    "node_values",
+    "node_value_stds",
+    "edge_rewards",
+    "edge_reward_variances",
+    "edge_discounts",
+    "edge_qvalues",
+    "edge_qvalue_stds",
+    "parents",
+    "action_from_parent",
+    "children_index",
+    "children_prior_logits",
+)
 
 
 def ascend(
@@ -22,8 +38,9 @@ def ascend(
     """As `walk.ascend`."""
     batch_size, _, num_actions = tree.children_index.shape
 
-    def kernel(edge: Edge, step: RecurrentFnOutput, _: Any, tree: Any) -> None:
+    def kernel(edge: Edge, step: RecurrentFnOutput, _: Any, in_place: dict[str, Any]) -> None:
         lanes = Lanes(num_actions)
+        tree = SimpleNamespace(**in_place)
         parent, action, node = lanes.number(edge.parent), lanes.number(edge.action), lanes.number(edge.node)
         reward, discount, value = lanes.number(step.reward), lanes.number(step.discount), lanes.number(step.value)
         reward_variance, value_variance = lanes.number(step.reward_variance), lanes.number(step.value_variance)
@@ -66,16 +83,15 @@ def ascend(
 
         jax.lax.while_loop(lambda state: state[0] != Tree.NO_PARENT, climb, (parent, nu, variance))
 
-    written = tree.replace(**dict.fromkeys(READ_ONLY))
+    in_place = {name: getattr(tree, name) for name in WRITTEN}
     first = len(jax.tree.leaves((edge, step)))
-    count = len(jax.tree.leaves(written))
     walk = pl.pallas_call(
         kernel,
-        out_shape=jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), written),
+        out_shape={name: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for name, leaf in in_place.items()},
         grid=(batch_size,),
-        input_output_aliases={first + i: i for i in range(count)},
+        input_output_aliases={first + i: i for i in range(len(in_place))},
         compiler_params=plt.CompilerParams(num_warps=warps(num_actions), num_stages=1),
         interpret=interpret,
         name="emcts_ascend",
     )
-    return walk(edge, step, written).replace(**{name: getattr(tree, name) for name in READ_ONLY})
+    return tree.replace(**walk(edge, step, in_place))

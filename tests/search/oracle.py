@@ -1,0 +1,182 @@
+"""Algorithm 1 in slow, plain Python: one tree, lists of returns, and means taken when they are asked for."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+class Node:
+    def __init__(self, state: int, logits: Any, value: float, variance: float):
+        self.state = state
+        self.logits = [float(x) for x in logits]
+        self.raw_value, self.raw_std = value, math.sqrt(variance)
+        self.values, self.stds = [value], [math.sqrt(variance)]
+        self.edges: dict[int, Edge] = {}
+
+    @property
+    def value(self) -> float:
+        return sum(self.values) / len(self.values)
+
+    @property
+    def std(self) -> float:
+        return sum(self.stds) / len(self.stds)
+
+    def visits(self, action: int) -> int:
+        return len(self.edges[action].returns) if action in self.edges else 0
+
+
+class Edge:
+    def __init__(self, child: Node, reward: float, discount: float, reward_variance: float):
+        self.child, self.reward, self.discount, self.reward_variance = child, reward, discount, reward_variance
+        self.returns: list[float] = []
+        self.stds: list[float] = []
+
+    @property
+    def qvalue(self) -> float:
+        return sum(self.returns) / len(self.returns)
+
+    @property
+    def std(self) -> float:
+        return sum(self.stds) / len(self.stds)
+
+    def score(self, beta: float) -> float:
+        return self.qvalue + beta * self.std
+
+
+Choose = Callable[[Node, int, int], int]  # node, depth, simulation -> action
+
+
+def search(
+    model: Any, state: int, choose: Choose, simulations: int, *, correlated: bool = False, max_depth: int | None = None
+) -> Node:
+    root = Node(state, model.prior_logits[state], float(model.value[state]), float(model.value_variance[state]))
+    for simulation in range(simulations):
+        path: list[tuple[Node, Edge]] = []
+        node, depth = root, 0
+        while True:
+            action = choose(node, depth, simulation)
+            depth += 1
+            new = action not in node.edges
+            if new:
+                node.edges[action] = _expand(model, node, action)
+            edge = node.edges[action]
+            path.append((node, edge))
+            node = edge.child
+            if new or edge.discount == 0 or depth == (max_depth or simulations):
+                break
+        leaf = path[-1][1].child
+        if not new:  # evaluated once more, with the same result
+            leaf.values.append(leaf.raw_value)
+            leaf.stds.append(leaf.raw_std)
+        nu, std = leaf.raw_value, leaf.raw_std
+        for parent, edge in reversed(path):
+            nu = edge.reward + edge.discount * nu
+            if correlated:
+                std = math.sqrt(edge.reward_variance) + abs(edge.discount) * std
+            else:
+                std = math.sqrt(edge.reward_variance + edge.discount**2 * std**2)
+            edge.returns.append(nu)
+            edge.stds.append(std)
+            parent.values.append(nu)
+            parent.stds.append(std)
+    return root
+
+
+def _expand(model: Any, node: Node, action: int) -> Edge:
+    at = (node.state, action)
+    successor = int(model.successor[at])
+    child = Node(
+        successor, model.prior_logits[successor], float(model.value[successor]), float(model.value_variance[successor])
+    )
+    return Edge(child, float(model.reward[at]), float(model.discount[at]), float(model.reward_variance[at]))
+
+
+def _softmax(logits: list[float]) -> list[float]:
+    weights = [math.exp(x - max(logits)) for x in logits]
+    return [w / sum(weights) for w in weights]
+
+
+def _first_best(scores: list[float]) -> int:
+    return max(range(len(scores)), key=lambda a: (scores[a], -a))
+
+
+def euct(beta: float, c: float) -> Choose:
+    def choose(node: Node, depth: int, simulation: int) -> int:
+        for action in range(len(node.logits)):
+            if action not in node.edges:
+                return action
+        total = sum(node.visits(a) for a in node.edges)
+        bounds = [
+            node.edges[a].score(beta) + c * math.sqrt(2 * math.log(total) / node.visits(a)) for a in range(len(node.logits))
+        ]
+        return _first_best(bounds)
+
+    return choose
+
+
+def epuct(beta: float) -> Choose:
+    def choose(node: Node, depth: int, simulation: int) -> int:
+        own = node.value + beta * node.std
+        scores = {a: edge.score(beta) for a, edge in node.edges.items()}
+        low, high = min([own, *scores.values()]), max([own, *scores.values()])
+        visits = len(node.values)
+        constant = 1.25 + math.log((visits + 19652 + 1) / 19652)
+        priors = _softmax(node.logits)
+
+        def total(a: int) -> float:
+            normalised = (scores.get(a, low) - low) / max(high - low, 1e-8)
+            return normalised + math.sqrt(visits) * constant * priors[a] / (1 + node.visits(a))
+
+        return _first_best([total(a) for a in range(len(priors))])
+
+    return choose
+
+
+def completed_scores(node: Node, beta: float) -> list[float]:
+    """Gumbel MuZero's completed q-values, with scores for values, rescaled and scaled as by default."""
+    priors = _softmax(node.logits)
+    visits = sum(node.visits(a) for a in node.edges)
+    mixed = node.raw_value + beta * node.raw_std
+    if visits:
+        mass = sum(priors[a] for a in node.edges)
+        weighted = sum(priors[a] * edge.score(beta) / mass for a, edge in node.edges.items())
+        mixed = (mixed + visits * weighted) / (visits + 1)
+    completed = [node.edges[a].score(beta) if a in node.edges else mixed for a in range(len(priors))]
+    low, high = min(completed), max(completed)
+    most = max(node.visits(a) for a in range(len(priors)))
+    return [(50 + most) * 0.1 * (q - low) / max(high - low, 1e-8) for q in completed]
+
+
+def epistemic_gumbel(beta: float, gumbel: Any, simulations: int, considered: int = 16) -> Choose:
+    phases = halving(min(considered, len(gumbel)), simulations)
+
+    def choose(node: Node, depth: int, simulation: int) -> int:
+        completed = completed_scores(node, beta)
+        if depth == 0:
+            scores = [
+                g + logit + q if node.visits(a) == phases[simulation] else -math.inf
+                for a, (g, logit, q) in enumerate(zip(gumbel, node.logits, completed, strict=True))
+            ]
+            return _first_best(scores)
+        improved = _softmax([logit + q for logit, q in zip(node.logits, completed, strict=True)])
+        total = sum(node.visits(a) for a in node.edges)
+        return _first_best([p - node.visits(a) / (1 + total) for a, p in enumerate(improved)])
+
+    return choose
+
+
+def halving(actions: int, simulations: int) -> list[int]:
+    """The number of earlier visits of the action that each simulation goes to."""
+    counts = np.zeros(actions, int)
+    order: list[int] = []
+    alive = actions
+    rounds = max(1, math.ceil(math.log2(actions)))
+    while len(order) < simulations:
+        for _ in range(max(1, simulations // (rounds * alive))):
+            for action in range(alive):
+                order.append(int(counts[action]))
+                counts[action] += 1
+        alive = max(2, alive // 2) if actions > 1 else 1
+    return order[:simulations]

@@ -1,0 +1,70 @@
+"""A random deterministic world as tables, for emcts, for mctx and for a plain-Python oracle."""
+
+import dataclasses
+from typing import Any
+
+import emcts
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomModel:
+    """Tables over `num_states` states; the root of batch element `b` is state `b`."""
+
+    successor: np.ndarray  # [S, A]
+    reward: np.ndarray  # [S, A]
+    discount: np.ndarray  # [S, A]
+    reward_variance: np.ndarray  # [S, A]
+    prior_logits: np.ndarray  # [S, A]
+    value: np.ndarray  # [S]
+    value_variance: np.ndarray  # [S]
+
+    @classmethod
+    def make(cls, seed: int, actions: int, *, states: int = 200, terminal: float = 0.0) -> "RandomModel":
+        random = np.random.default_rng(seed)
+        shape = (states, actions)
+        ends = random.random(shape) < terminal
+        return cls(
+            successor=random.integers(states, size=shape).astype(np.int32),
+            reward=random.normal(size=shape).astype(np.float32),
+            discount=np.where(ends, 0, random.uniform(0.8, 1, shape)).astype(np.float32),
+            reward_variance=random.exponential(size=shape).astype(np.float32),
+            prior_logits=random.normal(size=shape).astype(np.float32),
+            value=random.normal(size=states).astype(np.float32),
+            value_variance=random.exponential(size=states).astype(np.float32),
+        )
+
+    def root(self, library: Any, batch: int, *, variance: bool = False) -> Any:
+        fields = {"prior_logits": self.prior_logits[:batch], "value": self.value[:batch]}
+        if variance:
+            fields["value_variance"] = self.value_variance[:batch]
+        embedding = jnp.arange(batch, dtype=jnp.int32)
+        return library.RootFnOutput(**{name: jnp.asarray(x) for name, x in fields.items()}, embedding=embedding)
+
+    def recurrent_fn(self, library: Any, *, variance: bool = False) -> Any:
+        tables = {field.name: jnp.asarray(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+        def recurrent_fn(params: Any, key: Any, action: Any, state: Any) -> Any:
+            successor = tables["successor"][state, action]
+            fields = {
+                "reward": tables["reward"][state, action],
+                "discount": tables["discount"][state, action],
+                "prior_logits": tables["prior_logits"][successor],
+                "value": tables["value"][successor],
+            }
+            if variance:
+                fields["reward_variance"] = tables["reward_variance"][state, action]
+                fields["value_variance"] = tables["value_variance"][successor]
+            return library.RecurrentFnOutput(**fields), successor
+
+        return recurrent_fn
+
+
+def search(
+    model: RandomModel, policy: Any, batch: int, *args: Any, variance: bool = True, **options: Any
+) -> emcts.PolicyOutput:
+    """An emcts policy on a random model."""
+    root, recurrent_fn = model.root(emcts, batch, variance=variance), model.recurrent_fn(emcts, variance=variance)
+    return jax.jit(lambda key: policy(None, key, root, recurrent_fn, *args, **options))(jax.random.key(7))

@@ -2,7 +2,7 @@
 
     python -m benchmarks.env
 
-Each row is one compiled scan of random legal actions under `auto_reset`, observations included. Environments
+Each row is one compiled loop of random legal actions under `auto_reset`, observations included. Environments
 whose package is not installed are left out.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Int
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -29,7 +29,7 @@ from emcts.types import Key
 BATCHES = (1, 128, 4096)
 HOST_BATCHES = (1, 128)  # a simulator in Python takes as long for each: more of them say nothing new
 SECONDS = 0.5  # of measuring, at least
-LONGEST = 4096  # steps of one scan
+LONGEST = 50_000  # steps of one run
 Row = dict[str, Any]
 
 
@@ -59,18 +59,26 @@ def environments() -> dict[str, tuple[Callable[[], AnyEnvironment], tuple[int, .
 
 
 def steps_per_second(env: AnyEnvironment, batch: int, *, seconds: float = SECONDS) -> float:
-    """The best of a few scans, each long enough to hide its launch."""
-    key = jax.random.key(0)
-    states = jax.vmap(auto_reset(env).init)(jax.random.split(key, batch))
-    length = 16
-    while True:
-        play = jax.jit(functools.partial(_play, env, length))
-        jax.block_until_ready(play(states, key))
-        took = min(_time(play, states, key) for _ in range(3))
-        if took >= seconds / 3 or length >= LONGEST:
-            return batch * length / took
-        # Straight to the length that fills the time: each length is a compilation.
+    """The best of three runs, each long enough to hide its launch.
+
+    No two runs share a key: simulators on the host would answer the second from memory.
+    """
+    endless = auto_reset(env)
+    play = jax.jit(functools.partial(_play, endless))
+    starts = jax.jit(lambda key: jax.vmap(endless.init)(jax.random.split(key, batch)))
+    keys = iter(jax.random.split(jax.random.key(0), 64))
+
+    def run(length: int) -> float:
+        key = next(keys)
+        states = jax.block_until_ready(starts(key))
+        start = time.perf_counter()
+        jax.block_until_ready(play(states, key, jnp.int32(length)))
+        return time.perf_counter() - start
+
+    length, _ = 16, run(1)
+    while (took := run(length)) < seconds / 2 and length < LONGEST:
         length = min(LONGEST, max(2 * length, int(length * seconds / took)))
+    return batch * length / min(run(length) for _ in range(3))
 
 
 def rows(*, smoke: bool = False) -> list[Row]:
@@ -97,26 +105,21 @@ def main(*, smoke: bool = False) -> None:
     Console().print(table)
 
 
-def _play(env: AnyEnvironment, length: int, states: Any, key: Key) -> tuple[Any, Float[Array, "T"]]:
+def _play(endless: AnyEnvironment, states: Any, key: Key, length: Int[Array, ""]) -> tuple[Any, Any]:
     """Sums what is seen, or the compiler would see that nobody looks, and leave it out."""
-    endless = auto_reset(env)
     batch = jax.tree.leaves(states)[0].shape[0]
 
-    def step(states: Any, key: Key) -> tuple[Any, Float[Array, ""]]:
-        noise_key, step_key = jax.random.split(key)
-        noise = jax.random.uniform(noise_key, (batch, env.num_actions))
+    def step(time: Int[Array, ""], carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        states, total = carry
+        noise_key, step_key = jax.random.split(jax.random.fold_in(key, time))
+        noise = jax.random.uniform(noise_key, (batch, endless.num_actions))
         actions = jax.vmap(random_legal_action)(jax.vmap(endless.legal)(states), noise)
         states, outcome = jax.vmap(endless.step)(states, actions, jax.random.split(step_key, batch))
         seen = jax.vmap(endless.observe)(states)
-        return states, seen.astype(jnp.float32).sum() + outcome.reward.sum()
+        return states, total + seen.astype(jnp.float32).sum() + outcome.reward.sum()
 
-    return jax.lax.scan(step, states, jax.random.split(key, length))
-
-
-def _time(play: Callable[..., Any], states: Any, key: Key) -> float:
-    start = time.perf_counter()
-    jax.block_until_ready(play(states, key))
-    return time.perf_counter() - start
+    # A length that is not known to the compiler: one compilation serves every length.
+    return jax.lax.fori_loop(0, length, step, (states, jnp.float32(0)))
 
 
 def _subleq_rows() -> list[Row]:

@@ -10,6 +10,7 @@ from emcts.envs import (
     DeepSea,
     MinAtar,
     Outcome,
+    Subleq,
     auto_reset,
     check,
     from_gymnasium,
@@ -22,17 +23,18 @@ from emcts.types import Replaceable, record
 
 KEY = jax.random.key(1)
 
+# With whether keys make a difference, and the steps in which every episode ends.
 ENVIRONMENTS = {
-    "deep-sea-2": (DeepSea(2), False),
-    "deep-sea-10": (DeepSea(10, 3), False),
-    "deep-sea-same-action": (DeepSea(10, None), False),
-    "deep-sea-stochastic": (DeepSea(10, stochastic=True), True),
-    "deep-sea-100": (DeepSea(100), False),
-    "time-limit": (time_limit(DeepSea(10), 6), False),
-    "time-limit-stochastic": (time_limit(DeepSea(4, stochastic=True), 6), True),
+    "deep-sea-2": (DeepSea(2), False, 8),
+    "deep-sea-10": (DeepSea(10, 3), False, 16),
+    "deep-sea-same-action": (DeepSea(10, None), False, 16),
+    "deep-sea-stochastic": (DeepSea(10, stochastic=True), True, 16),
+    "deep-sea-100": (DeepSea(100), False, 128),
+    "subleq": (Subleq("identity", max_words=6), False, 8),
+    "subleq-signed-two-tasks": (Subleq(("identity", "negate"), signed=True), True, 16),
+    "time-limit": (time_limit(DeepSea(10), 6), False, 16),
+    "time-limit-stochastic": (time_limit(DeepSea(4, stochastic=True), 6), True, 16),
 }
-
-
 ELSEWHERE = {
     "pgx-2048": ("pgx", lambda pgx: from_pgx(pgx.make("2048"))),
     "gymnax-catch": ("gymnax", lambda gymnax: from_gymnax(*gymnax.make("Catch-bsuite"))),
@@ -43,9 +45,9 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize(("env", "random"), ENVIRONMENTS.values(), ids=ENVIRONMENTS)
-def test_contract(env, random):
-    checked = check(env, key=KEY)
+@pytest.mark.parametrize(("env", "random", "steps"), ENVIRONMENTS.values(), ids=ENVIRONMENTS)
+def test_contract(env, random, steps):
+    checked = check(env, key=KEY, steps=steps, samples=2)
     assert checked.ended == 8, "every episode must have ended, or the rules about ends were not tried"
     assert checked.random == random
 
@@ -67,7 +69,7 @@ def test_contract_of_adapters(package, make):
 
 
 def test_contract_of_auto_reset():
-    checked = check(auto_reset(DeepSea(10, stochastic=True)), key=KEY, steps=100, resets=True)
+    checked = check(auto_reset(DeepSea(10, stochastic=True)), key=KEY, steps=100, samples=2, resets=True)
     assert checked.ended == 8 * 10
     with pytest.raises(ContractError, match="absorb"):
         check(auto_reset(DeepSea(10)), key=KEY)

@@ -5,6 +5,7 @@ from emcts.envs.base import AnyEnvironment, Environment, Outcome
 from emcts.envs.contract import Checked, ContractError, check
 from emcts.envs.deep_sea import DeepSea
 from emcts.envs.minatar import MinAtar
+from emcts.envs.subleq import Subleq
 from emcts.envs.wrappers import auto_reset, time_limit
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Environment",
     "MinAtar",
     "Outcome",
+    "Subleq",
     "auto_reset",
     "check",
     "from_gymnasium",

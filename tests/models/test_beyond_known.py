@@ -1,0 +1,60 @@
+"""Appendix B on a corridor of three transitions, of which the second was never seen."""
+
+from typing import Any
+
+import emcts
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from emcts.models.beyond_known import BeyondKnownModel
+
+R_MAX, GAMMA, ENDS_AFTER = 2.0, 0.5, 4
+
+
+def corridor(params: Any, key: Any, action: Any, position: Any) -> Any:
+    """Known to vary by 0.25, except where position 1 is left: there by r_max^2."""
+    unseen = position == 1
+    ones = jnp.ones(action.shape)
+    step = emcts.RecurrentFnOutput(
+        reward=0 * ones,
+        discount=jnp.where(position + 1 == ENDS_AFTER, 0.0, GAMMA),
+        prior_logits=jnp.zeros((*action.shape, 1)),
+        value=0 * ones,
+        reward_variance=jnp.where(unseen, R_MAX**2, 0.25),
+        value_variance=0.09 * ones,
+    )
+    return step, position + 1
+
+
+def search(simulations: int) -> Any:
+    model = BeyondKnownModel(corridor, r_max=R_MAX, gamma=GAMMA)
+    root = emcts.RootFnOutput(jnp.zeros((1, 1)), jnp.zeros(1), jnp.zeros(1, jnp.int32), jnp.full(1, 0.09))
+    return emcts.uct_policy(None, jax.random.key(0), model.root(root), model.recurrent_fn, simulations).search_tree
+
+
+def test_variances_along_the_path() -> None:
+    tree = search(4)
+    np.testing.assert_allclose(tree.edge_reward_variances[0, 1:], [0.25, R_MAX**2, R_MAX**2, R_MAX**2])
+    highest = (R_MAX / (1 - GAMMA)) ** 2
+    np.testing.assert_allclose(tree.raw_value_stds[0] ** 2, [0.09, 0.09, highest, highest, highest], rtol=1e-6)
+    np.testing.assert_array_equal(tree.embeddings.lost[0], [False, False, True, True, True])
+
+
+def test_the_root_feels_it_and_the_end_cuts_it() -> None:
+    known, crossed = search(1).summary(), search(2).summary()
+    assert float(crossed.qvalues_std[0, 0]) > float(known.qvalues_std[0, 0])
+    last = search(4)
+    np.testing.assert_allclose(last.edge_qvalue_stds[0, 4], R_MAX, rtol=1e-6)
+
+
+def test_without_the_wrapper_later_transitions_look_known() -> None:
+    root = emcts.RootFnOutput(jnp.zeros((1, 1)), jnp.zeros(1), jnp.zeros(1, jnp.int32))
+    tree = emcts.uct_policy(None, jax.random.key(0), root, corridor, 4).search_tree
+    np.testing.assert_allclose(tree.edge_reward_variances[0, 1:], [0.25, R_MAX**2, 0.25, 0.25])
+
+
+@pytest.mark.parametrize(("options", "word"), [({"r_max": 0.0, "gamma": 0.5}, "r_max"), ({"r_max": 1.0, "gamma": 1.0}, "gamma")])
+def test_bad_numbers(options: dict[str, float], word: str) -> None:
+    with pytest.raises(ValueError, match=word):
+        BeyondKnownModel(corridor, **options)

@@ -28,5 +28,7 @@ def _commit() -> str:
     if given:
         return given
     here = Path(__file__).parent
-    run = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=here, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=here, capture_output=True, text=True, check=False
+    )
     return run.stdout.strip() or "unknown"

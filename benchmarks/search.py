@@ -12,14 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import emcts
 import jax
 import jax.numpy as jnp
 import mctx
-from benchmarks.machine import provenance
 from rich import box
 from rich.console import Console
 from rich.table import Table
+
+import emcts
+from benchmarks.machine import provenance
 
 EMBEDDING = 8
 PRECISION = jax.lax.Precision.HIGHEST
@@ -121,7 +122,9 @@ def _policy(library: Any, rule: str) -> Callable[..., Any]:
     return library.gumbel_muzero_policy if rule == "Gumbel" else library.muzero_policy
 
 
-def interleave(searches: dict[str, Callable[..., Any]], start: Any, repeats: int, seconds: float) -> dict[str, float]:
+def interleave(
+    searches: dict[str, Callable[..., Any]], start: Any, repeats: int, seconds: float
+) -> dict[str, float]:
     """Median seconds of each search, called in turns until `repeats` or `seconds` are spent."""
     key = jax.random.key(1)
     for run in searches.values():
@@ -203,7 +206,9 @@ def main(*, smoke: bool = False, growth: bool = True, out: Path | None = None) -
         console.print(_speed("growth with simulations and with batch", grown))
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps({**provenance("emcts bench search"), "cases": rows, "growth": grown}, indent=1) + "\n")
+        out.write_text(
+            json.dumps({**provenance("emcts bench search"), "cases": rows, "growth": grown}, indent=1) + "\n"
+        )
         console.print(f"written to {out}")
 
 

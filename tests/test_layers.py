@@ -3,8 +3,9 @@
 import ast
 from pathlib import Path
 
-import emcts
 import pytest
+
+import emcts
 
 SOURCE = Path(emcts.__file__).parent
 MAY_IMPORT = {
@@ -28,7 +29,9 @@ def imported_layers(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            names = [node.module] if node.module != "emcts" else [f"emcts.{alias.name}" for alias in node.names]
+            names = (
+                [node.module] if node.module != "emcts" else [f"emcts.{alias.name}" for alias in node.names]
+            )
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         else:

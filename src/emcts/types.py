@@ -19,6 +19,7 @@ SelfT = TypeVar("SelfT")
 Params = PyTree
 Key = PRNGKeyArray | Array
 RecurrentState = PyTree
+Scalar = Any  # one number, as a Python float or as an array
 Number = ArrayLike  # one number, or an array of them
 
 
@@ -29,7 +30,7 @@ def record(cls: RecordT) -> RecordT:
     Rebuilding one from leaves skips `__init__`: JAX puts placeholders and batches into the fields, to which the
     shapes that the fields declare do not apply.
     """
-    cls = dataclasses.dataclass(frozen=True)(cls)
+    dataclasses.dataclass(frozen=True)(cls)
     names = [field.name for field in dataclasses.fields(cls)]
     keys = [jax.tree_util.GetAttrKey(name) for name in names]
 
@@ -40,7 +41,7 @@ def record(cls: RecordT) -> RecordT:
         return [(key, getattr(value, name)) for key, name in zip(keys, names, strict=True)], None
 
     def unflatten(_: None, children: Iterable[Any]) -> Any:
-        value = object.__new__(cls)
+        value: Any = object.__new__(cls)
         for name, child in zip(names, children, strict=True):
             object.__setattr__(value, name, child)
         return value

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from emcts.cli import main
 
 
@@ -20,7 +21,21 @@ def test_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_demo_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["demo", "--size", "5", "--seeds", "1", "--episodes", "12", "--simulations", "16", "--out", str(tmp_path)])
+    main(
+        [
+            "demo",
+            "--size",
+            "5",
+            "--seeds",
+            "1",
+            "--episodes",
+            "12",
+            "--simulations",
+            "16",
+            "--out",
+            str(tmp_path),
+        ]
+    )
     assert "found the treasure in 1 of 1 seas" in " ".join(capsys.readouterr().out.split())
     assert (tmp_path / "deep-sea.png").stat().st_size < 300_000
 

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 from emcts.envs import DeepSea
 from emcts.experiments.demo import DISCOUNT, Demo, dive, uncertainty
 

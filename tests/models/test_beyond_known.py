@@ -2,11 +2,12 @@
 
 from typing import Any
 
-import emcts
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
+import emcts
 from emcts.models.beyond_known import BeyondKnownModel
 
 R_MAX, GAMMA, ENDS_AFTER = 2.0, 0.5, 4
@@ -30,14 +31,18 @@ def corridor(params: Any, key: Any, action: Any, position: Any) -> Any:
 def search(simulations: int) -> Any:
     model = BeyondKnownModel(corridor, r_max=R_MAX, gamma=GAMMA)
     root = emcts.RootFnOutput(jnp.zeros((1, 1)), jnp.zeros(1), jnp.zeros(1, jnp.int32), jnp.full(1, 0.09))
-    return emcts.uct_policy(None, jax.random.key(0), model.root(root), model.recurrent_fn, simulations).search_tree
+    return emcts.uct_policy(
+        None, jax.random.key(0), model.root(root), model.recurrent_fn, simulations
+    ).search_tree
 
 
 def test_variances_along_the_path() -> None:
     tree = search(4)
     np.testing.assert_allclose(tree.edge_reward_variances[0, 1:], [0.25, R_MAX**2, R_MAX**2, R_MAX**2])
     highest = (R_MAX / (1 - GAMMA)) ** 2
-    np.testing.assert_allclose(tree.raw_value_stds[0] ** 2, [0.09, 0.09, highest, highest, highest], rtol=1e-6)
+    np.testing.assert_allclose(
+        tree.raw_value_stds[0] ** 2, [0.09, 0.09, highest, highest, highest], rtol=1e-6
+    )
     np.testing.assert_array_equal(tree.embeddings.lost[0], [False, False, True, True, True])
 
 
@@ -54,7 +59,9 @@ def test_without_the_wrapper_later_transitions_look_known() -> None:
     np.testing.assert_allclose(tree.edge_reward_variances[0, 1:], [0.25, R_MAX**2, 0.25, 0.25])
 
 
-@pytest.mark.parametrize(("options", "word"), [({"r_max": 0.0, "gamma": 0.5}, "r_max"), ({"r_max": 1.0, "gamma": 1.0}, "gamma")])
+@pytest.mark.parametrize(
+    ("options", "word"), [({"r_max": 0.0, "gamma": 0.5}, "r_max"), ({"r_max": 1.0, "gamma": 1.0}, "gamma")]
+)
 def test_bad_numbers(options: dict[str, float], word: str) -> None:
     with pytest.raises(ValueError, match=word):
         BeyondKnownModel(corridor, **options)

@@ -29,7 +29,12 @@ class Node:
 
 class Edge:
     def __init__(self, child: Node, reward: float, discount: float, reward_variance: float):
-        self.child, self.reward, self.discount, self.reward_variance = child, reward, discount, reward_variance
+        self.child, self.reward, self.discount, self.reward_variance = (
+            child,
+            reward,
+            discount,
+            reward_variance,
+        )
         self.returns: list[float] = []
         self.stds: list[float] = []
 
@@ -49,9 +54,17 @@ Choose = Callable[[Node, int, int], int]  # node, depth, simulation -> action
 
 
 def search(
-    model: Any, state: int, choose: Choose, simulations: int, *, correlated: bool = False, max_depth: int | None = None
+    model: Any,
+    state: int,
+    choose: Choose,
+    simulations: int,
+    *,
+    correlated: bool = False,
+    max_depth: int | None = None,
 ) -> Node:
-    root = Node(state, model.prior_logits[state], float(model.value[state]), float(model.value_variance[state]))
+    root = Node(
+        state, model.prior_logits[state], float(model.value[state]), float(model.value_variance[state])
+    )
     for simulation in range(simulations):
         path: list[tuple[Node, Edge]] = []
         node, depth = root, 0
@@ -88,7 +101,10 @@ def _expand(model: Any, node: Node, action: int) -> Edge:
     at = (node.state, action)
     successor = int(model.successor[at])
     child = Node(
-        successor, model.prior_logits[successor], float(model.value[successor]), float(model.value_variance[successor])
+        successor,
+        model.prior_logits[successor],
+        float(model.value[successor]),
+        float(model.value_variance[successor]),
     )
     return Edge(child, float(model.reward[at]), float(model.discount[at]), float(model.reward_variance[at]))
 
@@ -109,7 +125,8 @@ def euct(beta: float, c: float) -> Choose:
                 return action
         total = sum(node.visits(a) for a in node.edges)
         bounds = [
-            node.edges[a].score(beta) + c * math.sqrt(2 * math.log(total) / node.visits(a)) for a in range(len(node.logits))
+            node.edges[a].score(beta) + c * math.sqrt(2 * math.log(total) / node.visits(a))
+            for a in range(len(node.logits))
         ]
         return _first_best(bounds)
 

@@ -3,10 +3,11 @@
 import dataclasses
 from typing import Any
 
-import emcts
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+import emcts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +42,9 @@ class RandomModel:
         if variance:
             fields["value_variance"] = self.value_variance[:batch]
         embedding = jnp.arange(batch, dtype=jnp.int32)
-        return library.RootFnOutput(**{name: jnp.asarray(x) for name, x in fields.items()}, embedding=embedding)
+        return library.RootFnOutput(
+            **{name: jnp.asarray(x) for name, x in fields.items()}, embedding=embedding
+        )
 
     def recurrent_fn(self, library: Any, *, variance: bool = False) -> Any:
         tables = {field.name: jnp.asarray(getattr(self, field.name)) for field in dataclasses.fields(self)}
@@ -66,5 +69,8 @@ def search(
     model: RandomModel, policy: Any, batch: int, *args: Any, variance: bool = True, **options: Any
 ) -> emcts.PolicyOutput:
     """An emcts policy on a random model."""
-    root, recurrent_fn = model.root(emcts, batch, variance=variance), model.recurrent_fn(emcts, variance=variance)
+    root, recurrent_fn = (
+        model.root(emcts, batch, variance=variance),
+        model.recurrent_fn(emcts, variance=variance),
+    )
     return jax.jit(lambda key: policy(None, key, root, recurrent_fn, *args, **options))(jax.random.key(7))

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import emcts
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import emcts
 from tests.search.random_model import RandomModel
 
 ACTIONS, SIMULATIONS = 3, 12
@@ -21,7 +21,9 @@ def trees_equal(one: Any, other: Any) -> None:
 
 def run(policy: Any, states: Any, beta: Any, key: Any, model: RandomModel, **options: Any) -> Any:
     logits, values = jnp.asarray(model.prior_logits), jnp.asarray(model.value)
-    root = emcts.RootFnOutput(logits[states], values[states], states, jnp.asarray(model.value_variance)[states])
+    root = emcts.RootFnOutput(
+        logits[states], values[states], states, jnp.asarray(model.value_variance)[states]
+    )
     recurrent_fn = model.recurrent_fn(emcts, variance=True)
     return policy(None, key, root, recurrent_fn, SIMULATIONS, beta=beta, **options)
 
@@ -35,7 +37,9 @@ def test_rows_are_independent(policy: Any) -> None:
     order = jnp.array([3, 1, 0, 2])
     trees_equal(jax.tree.map(lambda leaf: leaf[order], together), search(states[order], beta[order]))
     other_company = search(jnp.array([5, 50, 60, 70]), jnp.array([0.0, -5.0, 5.0, 9.0]))
-    trees_equal(jax.tree.map(lambda leaf: leaf[:1], together), jax.tree.map(lambda leaf: leaf[:1], other_company))
+    trees_equal(
+        jax.tree.map(lambda leaf: leaf[:1], together), jax.tree.map(lambda leaf: leaf[:1], other_company)
+    )
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-import emcts
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
+import emcts
 
 
 def chain(params: Any, key: Any, action: Any, state: Any) -> Any:
@@ -25,9 +26,14 @@ def chain(params: Any, key: Any, action: Any, state: Any) -> Any:
 
 def run(simulations: int, **options: Any) -> emcts.SearchSummary:
     root = emcts.RootFnOutput(
-        prior_logits=jnp.zeros((1, 2)), value=jnp.ones(1), embedding=jnp.zeros(1), value_variance=jnp.full(1, 16.0)
+        prior_logits=jnp.zeros((1, 2)),
+        value=jnp.ones(1),
+        embedding=jnp.zeros(1),
+        value_variance=jnp.full(1, 16.0),
     )
-    return emcts.uct_policy(None, jax.random.key(0), root, chain, simulations, **options).search_tree.summary()
+    return emcts.uct_policy(
+        None, jax.random.key(0), root, chain, simulations, **options
+    ).search_tree.summary()
 
 
 def test_three_nodes_independent() -> None:
@@ -93,7 +99,9 @@ def test_chance_nodes_carry_variance() -> None:
 
     def decide(params: Any, key: Any, action: Any, state: Any) -> Any:
         batch = action.shape
-        output = emcts.DecisionRecurrentFnOutput(jnp.zeros((*batch, 2)), jnp.full(batch, 4.0), jnp.full(batch, 9.0))
+        output = emcts.DecisionRecurrentFnOutput(
+            jnp.zeros((*batch, 2)), jnp.full(batch, 4.0), jnp.full(batch, 9.0)
+        )
         return output, state
 
     def chance(params: Any, key: Any, outcome: Any, state: Any) -> Any:

@@ -4,13 +4,13 @@ import functools
 import inspect
 from typing import Any
 
-import emcts
 import jax
 import jax.numpy as jnp
 import mctx
 import numpy as np
 import pytest
 
+import emcts
 from tests.search.random_model import RandomModel
 
 BATCH, ACTIONS, SIMULATIONS = 3, 4, 16
@@ -102,9 +102,11 @@ def test_custom_functions_read_scores() -> None:
     beta = jnp.array([2.0, 0.0, -1.0])
     visits = [
         jax.jit(
-            lambda key, options=options: emcts.muzero_policy(
-                None, key, root, recurrent_fn, SIMULATIONS, beta=beta, dirichlet_fraction=0.0, **options
-            ).search_tree.children_visits
+            lambda key, options=options: (
+                emcts.muzero_policy(
+                    None, key, root, recurrent_fn, SIMULATIONS, beta=beta, dirichlet_fraction=0.0, **options
+                ).search_tree.children_visits
+            )
         )(jax.random.key(1))
         for options in ({}, {"qtransform": copy_of_ours})
     ]
@@ -127,7 +129,12 @@ def test_a_model_that_draws_gets_mctx_keys() -> None:
         def recurrent_fn(params: Any, key: Any, action: Any, state: Any) -> Any:
             noise = jax.random.normal(key, (3, BATCH))
             logits = jax.random.normal(jax.random.fold_in(key, 1), (BATCH, ACTIONS))
-            fields = {"reward": noise[0], "discount": 0.9 + 0 * noise[1], "prior_logits": logits, "value": noise[2]}
+            fields = {
+                "reward": noise[0],
+                "discount": 0.9 + 0 * noise[1],
+                "prior_logits": logits,
+                "value": noise[2],
+            }
             return library.RecurrentFnOutput(**fields), state
 
         return recurrent_fn

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import emcts
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import emcts
 from tests.search.random_model import RandomModel, search
 
 POLICIES = (emcts.uct_policy, emcts.muzero_policy, emcts.gumbel_muzero_policy)
@@ -102,7 +102,9 @@ def test_nothing_is_collected_past_a_terminal_node(policy: Any) -> None:
         return step, depth + 1
 
     root = emcts.RootFnOutput(jnp.zeros((1, 2)), jnp.zeros(1), jnp.zeros(1, jnp.int32))
-    tree = jax.jit(lambda key: policy(None, key, root, recurrent_fn, 12, beta=1.0).search_tree)(jax.random.key(0))
+    tree = jax.jit(lambda key: policy(None, key, root, recurrent_fn, 12, beta=1.0).search_tree)(
+        jax.random.key(0)
+    )
     summary = tree.summary()
     tried = np.asarray(summary.visit_counts)[0] > 0
     np.testing.assert_allclose(np.asarray(summary.qvalues)[0, tried], 1)

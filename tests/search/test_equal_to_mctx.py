@@ -3,7 +3,6 @@
 import functools
 from typing import Any
 
-import emcts
 import jax
 import jax.numpy as jnp
 import mctx
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+import emcts
 from tests.search.random_model import RandomModel
 
 POLICIES = ("muzero_policy", "gumbel_muzero_policy")
@@ -30,7 +30,9 @@ SIZES = st.fixed_dictionaries(
 SETTINGS = settings(max_examples=5, deadline=None, derandomize=True, phases=(Phase.generate,))
 
 
-def run(library: Any, policy: str, model: RandomModel, mask: Any, sizes: dict[str, Any], **options: Any) -> Any:
+def run(
+    library: Any, policy: str, model: RandomModel, mask: Any, sizes: dict[str, Any], **options: Any
+) -> Any:
     variance = options.pop("variance", False)
     root = model.root(library, sizes["batch"], variance=variance)
     recurrent_fn = model.recurrent_fn(library, variance=variance)
@@ -62,7 +64,9 @@ def assert_same(theirs: Any, ours: Any) -> None:
     indices = jnp.zeros(a.node_visits.shape[0], jnp.int32)
     np.testing.assert_allclose(a.qvalues(indices), b.qvalues(indices), rtol=1e-5, atol=1e-5)
     for name in ("visit_counts", "visit_probs", "value", "qvalues"):
-        np.testing.assert_allclose(getattr(a.summary(), name), getattr(b.summary(), name), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            getattr(a.summary(), name), getattr(b.summary(), name), rtol=1e-5, atol=1e-5
+        )
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -123,25 +127,43 @@ def nodes_below_terminals(tree: Any) -> np.ndarray:
 def test_qtransform_and_constants_reach_the_rule() -> None:
     sizes = {"seed": 8, "batch": 4, "actions": 5, "simulations": 24, "max_depth": None}
     model = RandomModel.make(8, 5)
-    for name, keywords in (
+    normalisations: tuple[tuple[str, dict[str, Any]], ...] = (
         ("qtransform_by_min_max", {"min_value": -4.0, "max_value": 4.0}),
         ("qtransform_by_parent_and_siblings", {"epsilon": 0.5}),
-    ):
+    )
+    for name, keywords in normalisations:
         options = {"pb_c_init": 0.6, "pb_c_base": 50.0, "dirichlet_fraction": 0.4, "dirichlet_alpha": 1.0}
         outs = [
-            run(library, "muzero_policy", model, None, sizes, qtransform=_bind(library, name, keywords), **options)
+            run(
+                library,
+                "muzero_policy",
+                model,
+                None,
+                sizes,
+                qtransform=_bind(library, name, keywords),
+                **options,
+            )
             for library in (mctx, emcts)
         ]
         assert_same(*outs)
-    for keywords in (
+    completions: tuple[dict[str, Any], ...] = (
         {"value_scale": 0.3, "maxvisit_init": 10.0, "epsilon": 0.1},
         {"rescale_values": False},
         {"use_mixed_value": False},
-    ):
+    )
+    for keywords in completions:
         name = "qtransform_completed_by_mix_value"
         options = {"max_num_considered_actions": 3, "gumbel_scale": 0.5}
         outs = [
-            run(library, "gumbel_muzero_policy", model, None, sizes, qtransform=_bind(library, name, keywords), **options)
+            run(
+                library,
+                "gumbel_muzero_policy",
+                model,
+                None,
+                sizes,
+                qtransform=_bind(library, name, keywords),
+                **options,
+            )
             for library in (mctx, emcts)
         ]
         assert_same(*outs)
@@ -185,6 +207,8 @@ def test_stochastic_muzero_is_mctx(max_depth: int | None, masked: bool) -> None:
     def search(library: Any) -> Any:
         root = states.root(library, batch)
         run = functools.partial(library.stochastic_muzero_policy, None)
-        return jax.jit(lambda key: run(key, root, *functions(library), simulations, mask, max_depth))(jax.random.key(3))
+        return jax.jit(lambda key: run(key, root, *functions(library), simulations, mask, max_depth))(
+            jax.random.key(3)
+        )
 
     assert_same(search(mctx), search(emcts))

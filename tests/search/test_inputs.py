@@ -2,10 +2,11 @@
 
 from typing import Any
 
-import emcts
 import jax
 import jax.numpy as jnp
 import pytest
+
+import emcts
 
 
 def good_step(action: Any) -> dict[str, Any]:
@@ -14,8 +15,13 @@ def good_step(action: Any) -> dict[str, Any]:
 
 
 def run(
-    policy: Any = emcts.muzero_policy, *, root: dict[str, Any] | None = None, step: dict[str, Any] | None = None,
-    simulations: Any = 4, embedding: Any = None, **options: Any
+    policy: Any = emcts.muzero_policy,
+    *,
+    root: dict[str, Any] | None = None,
+    step: dict[str, Any] | None = None,
+    simulations: Any = 4,
+    embedding: Any = None,
+    **options: Any,
 ) -> Any:
     def recurrent_fn(params: Any, key: Any, action: Any, state: Any) -> Any:
         output = emcts.RecurrentFnOutput(**{**good_step(action), **(step or {})})
@@ -37,7 +43,10 @@ def test_the_good_one_runs() -> None:
         ({"prior_logits": jnp.zeros((2, 0))}, "root.prior_logits"),
         ({"value": jnp.zeros((2, 1))}, "root.value must have shape \\[2\\], got \\[2, 1\\]"),
         ({"value_variance": jnp.zeros(3)}, "root.value_variance must have shape \\[2\\], got \\[3\\]"),
-        ({"embedding": {"x": jnp.zeros((3, 2))}}, "root.embedding\\['x'\\] .* batch size 2, got shape \\[3, 2\\]"),
+        (
+            {"embedding": {"x": jnp.zeros((3, 2))}},
+            "root.embedding\\['x'\\] .* batch size 2, got shape \\[3, 2\\]",
+        ),
     ],
 )
 def test_roots(root: dict[str, Any], words: str) -> None:
@@ -50,7 +59,10 @@ def test_roots(root: dict[str, Any], words: str) -> None:
     [
         ({"reward": jnp.zeros((2, 1))}, "output.reward must have shape \\[2\\], got \\[2, 1\\]"),
         ({"discount": jnp.zeros(())}, "output.discount"),
-        ({"prior_logits": jnp.zeros((2, 4))}, "output.prior_logits must have shape \\[2, 3\\], got \\[2, 4\\]"),
+        (
+            {"prior_logits": jnp.zeros((2, 4))},
+            "output.prior_logits must have shape \\[2, 3\\], got \\[2, 4\\]",
+        ),
         ({"value": jnp.zeros(3)}, "output.value"),
         ({"reward_variance": jnp.zeros(1)}, "output.reward_variance"),
         ({"value_variance": jnp.zeros(1)}, "output.value_variance"),
@@ -92,7 +104,9 @@ def test_embeddings_that_change(embedding: Any, error: type[Exception]) -> None:
 
 @pytest.mark.parametrize("policy", [emcts.muzero_policy, emcts.gumbel_muzero_policy, emcts.uct_policy])
 def test_options(policy: Any) -> None:
-    with pytest.raises(ValueError, match="beta must be one number, or one for each of the 2 .* shape \\[3\\]"):
+    with pytest.raises(
+        ValueError, match="beta must be one number, or one for each of the 2 .* shape \\[3\\]"
+    ):
         run(policy, beta=jnp.zeros(3))
     with pytest.raises(ValueError, match="num_simulations must be at least 1, got 0"):
         run(policy, simulations=0)

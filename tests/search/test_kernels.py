@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import emcts
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from emcts.search.walkers import INTERPRETED_KERNELS, KERNELS, PLAIN
 
+import emcts
+from emcts.search.walkers import INTERPRETED_KERNELS, KERNELS, PLAIN
 from tests.search.random_model import RandomModel
 
 BATCH, SIMULATIONS = 3, 10
@@ -69,7 +69,9 @@ def test_on_a_cpu_the_kernels_yield() -> None:
 def test_stochastic_rule_in_a_kernel() -> None:
     def decide(params: Any, key: Any, action: Any, state: Any) -> Any:
         logits = jnp.stack([state, -state, 0.3 * state], axis=-1)
-        return emcts.DecisionRecurrentFnOutput(logits, jnp.sin(3 * state + action), state**2), state + 0.1 * action
+        return emcts.DecisionRecurrentFnOutput(
+            logits, jnp.sin(3 * state + action), state**2
+        ), state + 0.1 * action
 
     def chance(params: Any, key: Any, outcome: Any, state: Any) -> Any:
         logits = jnp.stack([jnp.cos(state), jnp.sin(5 * state)], axis=-1)
@@ -84,7 +86,9 @@ def test_stochastic_rule_in_a_kernel() -> None:
     def run(walker: emcts.Walker) -> Any:
         key = jax.random.key(2)
         policy = emcts.stochastic_muzero_policy
-        return policy(None, key, root, decide, chance, 12, beta=1.0, dirichlet_fraction=0.0, walker=walker).search_tree
+        return policy(
+            None, key, root, decide, chance, 12, beta=1.0, dirichlet_fraction=0.0, walker=walker
+        ).search_tree
 
     plain, kernels = jax.jit(lambda: run(PLAIN))(), jax.jit(lambda: run(INTERPRETED_KERNELS))()
     np.testing.assert_array_equal(plain.node_visits, kernels.node_visits)

@@ -1,13 +1,14 @@
 """Every rule, beta and propagation against a plain-Python Algorithm 1, at every node of the tree."""
 
 import dataclasses
+from typing import Any
 
-import emcts
 import jax
 import numpy as np
 import pytest
-from emcts.search.tree import Tree
 
+import emcts
+from emcts.search.tree import Tree
 from tests.search import oracle
 from tests.search.random_model import RandomModel, search
 
@@ -87,7 +88,12 @@ def test_epistemic_gumbel(propagation: str) -> None:
     model = RandomModel.make(3, ACTIONS, terminal=0.1)
     betas = np.array([-1.0, 0.0, 2.0, 0.3, -4.0], np.float32)
     out = search(
-        model, emcts.gumbel_muzero_policy, BATCH, SIMULATIONS, beta=betas, propagation=PROPAGATIONS[propagation]
+        model,
+        emcts.gumbel_muzero_policy,
+        BATCH,
+        SIMULATIONS,
+        beta=betas,
+        propagation=PROPAGATIONS[propagation],
     )
     gumbels = np.asarray(out.search_tree.extra_data.root_gumbel, float)
     for b, beta in enumerate(betas):
@@ -97,7 +103,9 @@ def test_epistemic_gumbel(propagation: str) -> None:
         completed = np.array(oracle.completed_scores(root, float(beta)))
         most = max(root.visits(a) for a in range(ACTIONS))
         finalists = [a for a in range(ACTIONS) if root.visits(a) == most]
-        assert int(out.action[b]) == max(finalists, key=lambda a: gumbels[b][a] + root.logits[a] + completed[a])
+        assert int(out.action[b]) == max(
+            finalists, key=lambda a: gumbels[b][a] + root.logits[a] + completed[a]
+        )
         weights = jax.nn.softmax(np.array(root.logits) + completed)
         np.testing.assert_allclose(out.action_weights[b], weights, rtol=1e-4, atol=1e-5)
 
@@ -106,12 +114,16 @@ def test_beta_moves_the_search() -> None:
     """The oracle comparisons would pass if beta did nothing to these trees: it must do something."""
     model = RandomModel.make(6, ACTIONS)
     for policy in (emcts.uct_policy, emcts.muzero_policy, emcts.gumbel_muzero_policy):
-        options = {} if policy is not emcts.muzero_policy else {"dirichlet_fraction": 0.0}
+        options: Any = {} if policy is not emcts.muzero_policy else {"dirichlet_fraction": 0.0}
         betas = np.array([0.0, 3.0, -3.0], np.float32)
-        same_roots = dataclasses.replace(model, **{name: table_of_one_root(model, name) for name in ROOT_TABLES})
+        same_roots = dataclasses.replace(
+            model, **{name: table_of_one_root(model, name) for name in ROOT_TABLES}
+        )
         out = search(same_roots, policy, 3, SIMULATIONS, beta=betas, **options)
         visits = np.asarray(out.search_tree.children_visits)
-        if policy is emcts.gumbel_muzero_policy:  # the noise differs between rows, so compare the targets instead
+        if (
+            policy is emcts.gumbel_muzero_policy
+        ):  # the noise differs between rows, so compare the targets instead
             visits = np.asarray(out.action_weights)
         assert not np.allclose(visits[0], visits[1])
         assert not np.allclose(visits[0], visits[2])

@@ -3,11 +3,12 @@
 import itertools
 from typing import Any
 
-import emcts
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
+import emcts
 
 DEPTH, ACTIONS, MODELS, GAMMA = 3, 2, 600, 0.9
 
@@ -47,10 +48,14 @@ def bound(seen: Any, noise: float, delta: float) -> np.ndarray:
 
     zeros = jnp.zeros(MODELS, jnp.int32)
     root = emcts.RootFnOutput(
-        prior_logits=jnp.zeros((MODELS, ACTIONS)), value=jnp.zeros(MODELS), embedding=(jnp.arange(MODELS), zeros, zeros)
+        prior_logits=jnp.zeros((MODELS, ACTIONS)),
+        value=jnp.zeros(MODELS),
+        embedding=(jnp.arange(MODELS), zeros, zeros),
     )
     beta = emcts.beta_for_confidence(delta)
-    search = jax.jit(lambda key: emcts.uct_policy(None, key, root, recurrent_fn, 150, c=0.2, beta=beta).search_tree)
+    search = jax.jit(
+        lambda key: emcts.uct_policy(None, key, root, recurrent_fn, 150, c=0.2, beta=beta).search_tree
+    )
     summary = search(jax.random.key(0)).summary()
     return np.asarray(jnp.max(summary.qvalues + beta * summary.qvalues_std, axis=-1))
 

@@ -20,7 +20,9 @@ def search(*, smoke: bool = False, growth: bool = True, out: Path | None = None)
 def _benchmark(name: str) -> Any:
     root = Path(__file__).parents[3]
     if not (root / "benchmarks" / f"{name}.py").is_file():
-        raise ValueError("benchmarks need a checkout of the repository: clone it and install with `pip install -e .`")
+        raise ValueError(
+            "benchmarks need a checkout of the repository: clone it and install with `pip install -e .`"
+        )
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
     try:

@@ -27,7 +27,9 @@ def demo(
         raise ValueError(f"seeds must be at least 1, got {seeds}")
     settings = Demo(size=size, simulations=simulations, episodes=episodes)
     console = Console()
-    console.print(f"Deep Sea {size} x {size}: one path of {size} moves earns 1, each step on it costs {0.01 / size:.4f}.")
+    console.print(
+        f"Deep Sea {size} x {size}: one path of {size} moves earns 1, each step on it costs {0.01 / size:.4f}."
+    )
     with Progress(console=console) as progress:
         task = progress.add_task("diving", total=seeds * episodes)
         dives = [dive(settings, seed, lambda: progress.advance(task)) for seed in range(seeds)]

@@ -144,7 +144,9 @@ def uncertainty(env: DeepSea, novelty: Float[Array, "cells A"]) -> Float[Array, 
     def row_above(below: Float[Array, "columns"], row: Any) -> tuple[Any, Any]:
         eta, goes_right = row
         column = jnp.arange(size)
-        of_right = jnp.take_along_axis(eta, goes_right[:, None], axis=-1)[:, 0] + DISCOUNT**2 * below[column + 1]
+        of_right = (
+            jnp.take_along_axis(eta, goes_right[:, None], axis=-1)[:, 0] + DISCOUNT**2 * below[column + 1]
+        )
         of_left = (
             jnp.take_along_axis(eta, 1 - goes_right[:, None], axis=-1)[:, 0]
             + DISCOUNT**2 * below[jnp.maximum(column - 1, 0)]

@@ -5,7 +5,16 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from emcts.types import Key, Params, RecurrentFn, RecurrentFnOutput, RecurrentState, Replaceable, RootFnOutput, record
+from emcts.types import (
+    Key,
+    Params,
+    RecurrentFn,
+    RecurrentFnOutput,
+    RecurrentState,
+    Replaceable,
+    RootFnOutput,
+    record,
+)
 
 
 @record
@@ -24,7 +33,9 @@ class BeyondKnownModel:
     end. Means are the model's own. Search with `root(...)` and `recurrent_fn` in place of the model's.
     """
 
-    def __init__(self, recurrent_fn: RecurrentFn, *, r_max: float, gamma: float, unknown_at: float | None = None):
+    def __init__(
+        self, recurrent_fn: RecurrentFn, *, r_max: float, gamma: float, unknown_at: float | None = None
+    ):
         if not r_max > 0:
             raise ValueError(f"r_max bounds the reward's size: it must be positive, got {r_max}")
         if not 0 <= gamma < 1:

@@ -117,7 +117,8 @@ def _variance(value: Any, name: str, shape: tuple[int, ...], dtype: Any) -> Floa
 
 def _like(embedding: Any, root_embedding: Any) -> Any:
     """The embedding in the root embedding's dtypes, where that loses nothing of its kind."""
-    wanted, got = jax.tree.structure(root_embedding), jax.tree.structure(embedding)
+    wanted: Any = jax.tree.structure(root_embedding)
+    got: Any = jax.tree.structure(embedding)
     if wanted != got:
         raise ValueError(f"recurrent_fn's embedding must have the root's structure {wanted}, got {got}")
 
@@ -127,7 +128,9 @@ def _like(embedding: Any, root_embedding: Any) -> Any:
         if leaf.shape != like.shape:
             raise ValueError(f"{name} must have the root's shape {_shape(like)}, got {_shape(leaf)}")
         if jnp.issubdtype(leaf.dtype, jnp.floating) and not jnp.issubdtype(like.dtype, jnp.inexact):
-            raise TypeError(f"{name} is {leaf.dtype} where root.embedding is {like.dtype}: give both one dtype")
+            raise TypeError(
+                f"{name} is {leaf.dtype} where root.embedding is {like.dtype}: give both one dtype"
+            )
         return leaf if leaf.dtype == like.dtype else leaf.astype(like.dtype)
 
     return jax.tree_util.tree_map_with_path(convert, root_embedding, embedding)

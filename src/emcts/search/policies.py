@@ -23,7 +23,7 @@ from emcts.search.selection import (
 )
 from emcts.search.tree import Tree
 from emcts.search.walkers import Walker
-from emcts.types import Key, LoopFn, Number, Params, PolicyOutput, RecurrentFn
+from emcts.types import Key, LoopFn, Number, Params, PolicyOutput, RecurrentFn, Scalar
 
 
 def muzero_policy(
@@ -192,7 +192,7 @@ def act_by_visits(rng_key: Key, tree: Tree[Any], temperature: Number) -> PolicyO
 
 
 def add_dirichlet_noise(
-    rng_key: Key, logits: Float[Array, "B A"], *, fraction: Number, alpha: Number
+    rng_key: Key, logits: Float[Array, "B A"], *, fraction: Scalar, alpha: Scalar
 ) -> Float[Array, "B A"]:
     """Logits of the prior mixed with Dirichlet noise."""
     if isinstance(fraction, int | float) and fraction == 0:

@@ -7,15 +7,15 @@ from jaxtyping import Array, Float
 
 from emcts.search.row import Row, read_row
 from emcts.search.tree import Tree
-from emcts.types import Number
+from emcts.types import Number, Scalar
 
 
-def by_min_max(row: Row, *, min_value: Number, max_value: Number) -> Float[Array, "A"]:
+def by_min_max(row: Row, *, min_value: Scalar, max_value: Scalar) -> Float[Array, "A"]:
     value = jnp.where(row.visits > 0, row.qvalues, min_value)
     return (value - min_value) / (max_value - min_value)
 
 
-def by_parent_and_siblings(row: Row, *, epsilon: Number = 1e-8) -> Float[Array, "A"]:
+def by_parent_and_siblings(row: Row, *, epsilon: Scalar = 1e-8) -> Float[Array, "A"]:
     tried = row.visits > 0
     known = jnp.where(tried, row.qvalues, row.node_value)
     low = jnp.minimum(row.node_value, row.min(known))
@@ -26,11 +26,11 @@ def by_parent_and_siblings(row: Row, *, epsilon: Number = 1e-8) -> Float[Array, 
 def completed_by_mix_value(
     row: Row,
     *,
-    value_scale: Number = 0.1,
-    maxvisit_init: Number = 50.0,
+    value_scale: Scalar = 0.1,
+    maxvisit_init: Scalar = 50.0,
     rescale_values: bool = True,
     use_mixed_value: bool = True,
-    epsilon: Number = 1e-8,
+    epsilon: Scalar = 1e-8,
 ) -> Float[Array, "A"]:
     value = _mixed_value(row) if use_mixed_value else row.raw_value
     completed = jnp.where(row.visits > 0, row.qvalues, value)

@@ -43,7 +43,7 @@ class RowRule(NamedTuple):
         return self._replace(side=self.side._replace(considered_visit=self.schedule[:, simulation]))
 
 
-_ROW_QTRANSFORMS = {
+_ROW_QTRANSFORMS: dict[Callable[..., Any], Callable[..., Any]] = {
     qtransforms.qtransform_by_min_max: qtransforms.by_min_max,
     qtransforms.qtransform_by_parent_and_siblings: qtransforms.by_parent_and_siblings,
     qtransforms.qtransform_completed_by_mix_value: qtransforms.completed_by_mix_value,
@@ -171,5 +171,9 @@ def _side(tree: Tree[Any], numbers: Numbers) -> Side:
     """Numbers become one per batch element: they may be traced, and differ between seeds under `vmap`."""
     batch_size = tree.beta.shape[0]
     dtype = tree.node_values.dtype
-    spread = {name: jnp.broadcast_to(jnp.asarray(value, dtype), (batch_size,)) for name, value in numbers.items()}
-    return Side(tree.root_invalid_actions, jnp.zeros_like(tree.children_prior_logits[:, 0]), None, None, spread)
+    spread = {
+        name: jnp.broadcast_to(jnp.asarray(value, dtype), (batch_size,)) for name, value in numbers.items()
+    }
+    return Side(
+        tree.root_invalid_actions, jnp.zeros_like(tree.children_prior_logits[:, 0]), None, None, spread
+    )

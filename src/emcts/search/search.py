@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
 from emcts.search import inputs
 from emcts.search.propagation import Propagation, independent
@@ -54,7 +54,12 @@ def search(
         extra_data=extra_data,
     )
     descend = _descent(
-        tree, root_action_selection_fn, interior_action_selection_fn, max_depth, walker, jax.random.fold_in(rng_key, 0)
+        tree,
+        root_action_selection_fn,
+        interior_action_selection_fn,
+        max_depth,
+        walker,
+        jax.random.fold_in(rng_key, 0),
     )
     batch = jnp.arange(root.value.shape[0])
 

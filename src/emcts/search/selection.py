@@ -11,7 +11,7 @@ from emcts.search.qtransforms import qtransform_by_parent_and_siblings, qtransfo
 from emcts.search.row import Row, read_row
 from emcts.search.seq_halving import score_considered, visits_table
 from emcts.search.tree import Tree
-from emcts.types import Key, Number, Replaceable, record
+from emcts.types import Key, Number, Replaceable, Scalar, record
 
 QTransform = Callable[[Tree[Any], Any], Float[Array, "A"]]
 RootActionSelectionFn = Callable[[Key, Tree[Any], Any], Any]
@@ -36,8 +36,8 @@ def puct(
     noise: Float[Array, "A"],
     invalid: Bool[Array, "A"] | None,
     *,
-    pb_c_init: Number = 1.25,
-    pb_c_base: Number = 19652.0,
+    pb_c_init: Scalar = 1.25,
+    pb_c_base: Scalar = 19652.0,
 ) -> Int[Array, ""]:
     """MuZero's rule, and with scores for values EPUCT (`eq:EPUCT`)."""
     pb_c = pb_c_init + jnp.log((row.node_visits + pb_c_base + 1.0) / pb_c_base)
@@ -46,7 +46,7 @@ def puct(
     return row.argmax(_mask(value_score + policy_score + noise, invalid))
 
 
-def uct(row: Row, invalid: Bool[Array, "A"] | None, *, c: Number = 1.0) -> Int[Array, ""]:
+def uct(row: Row, invalid: Bool[Array, "A"] | None, *, c: Scalar = 1.0) -> Int[Array, ""]:
     """EUCT (`eq:EUCT`): untried actions first, lowest index first, then the upper confidence bound of the score.
 
     A prior logit of -inf (or the lowest finite number) marks an action that does not exist at this node.
@@ -125,7 +125,9 @@ def gumbel_muzero_root_action_selection(
     schedule = visit_schedule(tree.root_invalid_actions, max_num_considered_actions, num_simulations)
     considered_visit = schedule[jnp.sum(row.visits)]
     completed = qtransform(tree, node_index)
-    return gumbel_root(row, completed, tree.extra_data.root_gumbel, considered_visit, tree.root_invalid_actions)
+    return gumbel_root(
+        row, completed, tree.extra_data.root_gumbel, considered_visit, tree.root_invalid_actions
+    )
 
 
 def gumbel_muzero_interior_action_selection(

@@ -69,7 +69,9 @@ def stochastic_muzero_policy(
     batch_size, num_actions = root.prior_logits.shape
     action_key, dirichlet_key, search_key = jax.random.split(rng_key, 3)
     logits = mask_logits(
-        add_dirichlet_noise(dirichlet_key, root.prior_logits, fraction=dirichlet_fraction, alpha=dirichlet_alpha),
+        add_dirichlet_noise(
+            dirichlet_key, root.prior_logits, fraction=dirichlet_fraction, alpha=dirichlet_alpha
+        ),
         invalid_actions,
     )
     stand_in = jnp.zeros([batch_size], jnp.int32)
@@ -149,7 +151,9 @@ def _beside(actions: Any, outcomes: Any, num_actions: int, num_outcomes: int) ->
     """Logits of all branches of a node, the other kind's closed."""
     given = actions if outcomes is None else outcomes
     actions = jnp.full((given.shape[0], num_actions), -jnp.inf, given.dtype) if actions is None else actions
-    outcomes = jnp.full((given.shape[0], num_outcomes), -jnp.inf, given.dtype) if outcomes is None else outcomes
+    outcomes = (
+        jnp.full((given.shape[0], num_outcomes), -jnp.inf, given.dtype) if outcomes is None else outcomes
+    )
     return jnp.concatenate([actions, outcomes], axis=-1)
 
 

@@ -1,4 +1,4 @@
-"""The search tree. What is known of an edge is stored on the node it leads to, so a tree has two arrays of size N x A."""
+"""The search tree. What is known of an edge is stored on the node it leads to: two arrays of size N x A are enough."""
 
 from typing import Any, ClassVar, Generic, TypeVar
 

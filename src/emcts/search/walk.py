@@ -66,7 +66,9 @@ def descend_by_functions(
 ) -> Edge:
     """Walks down by anyone's selection functions, each called with one scored tree, and with mctx's keys."""
 
-    def at_root(keys: Any, scored: Tree[Any], node: Int[Array, "B"], depth: Int[Array, ""]) -> Int[Array, "B"]:
+    def at_root(
+        keys: Any, scored: Tree[Any], node: Int[Array, "B"], depth: Int[Array, ""]
+    ) -> Int[Array, "B"]:
         del depth
         return jax.vmap(root_fn)(keys, scored, node)
 

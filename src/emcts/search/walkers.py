@@ -18,7 +18,6 @@ from emcts.search.tree import Tree
 from emcts.search.walk import Edge
 from emcts.types import RecurrentFnOutput
 
-
 Descend = Callable[[Tree[Any], RowRule, RowRule, int, Int[Array, "B"]], Edge]
 Ascend = Callable[[Tree[Any], Edge, RecurrentFnOutput, Propagation], Tree[Any]]
 
@@ -68,7 +67,11 @@ def _descend_where_it_runs(
 
     def by(descend: Descend) -> Any:
         return lambda tree, root_side, side, new_node: descend(
-            tree, RowRule(root_rule.choose, root_side), RowRule(interior_rule.choose, side), max_depth, new_node
+            tree,
+            RowRule(root_rule.choose, root_side),
+            RowRule(interior_rule.choose, side),
+            max_depth,
+            new_node,
         )
 
     plain, fast = by(walk.descend_by_rows), by(kernels.descend)

@@ -42,8 +42,15 @@ def ascend(
         lanes = Lanes(num_actions)
         tree = SimpleNamespace(**in_place)
         parent, action, node = lanes.number(edge.parent), lanes.number(edge.action), lanes.number(edge.node)
-        reward, discount, value = lanes.number(step.reward), lanes.number(step.discount), lanes.number(step.value)
-        reward_variance, value_variance = lanes.number(step.reward_variance), lanes.number(step.value_variance)
+        reward, discount, value = (
+            lanes.number(step.reward),
+            lanes.number(step.discount),
+            lanes.number(step.value),
+        )
+        reward_variance, value_variance = (
+            lanes.number(step.reward_variance),
+            lanes.number(step.value_variance),
+        )
 
         visits = lanes.number(tree.node_visits, node)
         variance = propagation(reward_variance, discount, value_variance)

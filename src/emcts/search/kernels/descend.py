@@ -27,7 +27,9 @@ def descend(
     """As `walk.descend_by_rows`."""
     batch_size, _, num_actions = tree.children_index.shape
 
-    def kernel(tree: Any, root_side: Side, side: Side, new_node: Any, parent: Any, action: Any, node: Any) -> None:
+    def kernel(
+        tree: Any, root_side: Side, side: Side, new_node: Any, parent: Any, action: Any, node: Any
+    ) -> None:
         lanes = Lanes(num_actions)
         beta = lanes.number(tree.beta)
 
@@ -35,7 +37,9 @@ def descend(
             children = jnp.where(lanes.exist, lanes.row(tree.children_index, at), Tree.UNVISITED)
             chosen = rule.choose(_row(lanes, tree, children, at, beta), side, depth)
             child = lanes.pick(children, chosen)
-            ended = (child == Tree.UNVISITED) | (lanes.pick(lanes.gather(tree.edge_discounts, children), chosen) == 0)
+            ended = (child == Tree.UNVISITED) | (
+                lanes.pick(lanes.gather(tree.edge_discounts, children), chosen) == 0
+            )
             return chosen, child, ~ended & (depth + 1 < max_depth)
 
         interior_side = _read_side(lanes, side)
@@ -72,7 +76,9 @@ def _row(lanes: Lanes, tree: Any, children: Any, at: Any, beta: Any) -> Row:
     return Row(
         visits=lanes.gather(tree.node_visits, children),
         prior_logits=lanes.row(tree.children_prior_logits, at),
-        qvalues=score(lanes.gather(tree.edge_qvalues, children), lanes.gather(tree.edge_qvalue_stds, children)),
+        qvalues=score(
+            lanes.gather(tree.edge_qvalues, children), lanes.gather(tree.edge_qvalue_stds, children)
+        ),
         node_visits=lanes.number(tree.node_visits, at),
         node_value=score(lanes.number(tree.node_values, at), lanes.number(tree.node_value_stds, at)),
         raw_value=score(lanes.number(tree.raw_values, at), lanes.number(tree.raw_value_stds, at)),

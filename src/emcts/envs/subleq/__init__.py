@@ -8,6 +8,7 @@ from emcts.envs.subleq.env import State, Subleq
 from emcts.envs.subleq.examples import examples
 from emcts.envs.subleq.execution import Execution, execute, trace
 from emcts.envs.subleq.rewards import shortest, solved
+from emcts.envs.subleq.solutions import known_solution
 from emcts.envs.subleq.tasks import TASKS, Task
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "enumerate_solutions",
     "examples",
     "execute",
+    "known_solution",
     "one_hot",
     "shortest",
     "solved",

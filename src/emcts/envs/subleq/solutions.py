@@ -1,0 +1,133 @@
+"""Programs that are known to solve a task, as text that assembles for every word size with room for them.
+
+Most use word 0, the first operand of the first instruction, as their variable: memory after the program is 0,
+and `subleq 0 0 0` clears it and starts again.
+"""
+
+from dataclasses import dataclass
+
+from emcts.envs.subleq.assembler import assemble
+from emcts.envs.subleq.tasks import task as task_named
+
+
+@dataclass(frozen=True)
+class Known:
+    """A program for one or both of the semantics, from some word size on."""
+
+    text: str
+    unsigned: bool = True
+    signed: bool = True
+    smallest_word_size: int = 16
+
+
+def known_solution(task: str, *, word_size: int = 16, signed: bool = False) -> list[int] | None:
+    """The shortest program on file, or None if none is known."""
+    for known in KNOWN.get(task_named(task).name, ()):
+        speaks = known.signed if signed else known.unsigned
+        if speaks and word_size >= known.smallest_word_size:
+            return assemble(known.text, word_size)
+    return None
+
+
+NEGATE = "subleq @OUT @IN 0"
+
+NEGATE_ANY_SIGN = """
+subleq @OUT @IN
+subleq @zero @zero @zero:0    ; always jumps
+"""
+
+IDENTITY = """
+subleq @x:0 @IN
+subleq @OUT @x
+"""
+
+ADD = """
+subleq @x:0 @IN
+subleq @x @IN
+subleq @OUT @x
+"""
+
+SUBTRACT = """
+subleq @x:0 @IN     ; x = -a
+subleq @y @IN       ; y = -b
+subleq @x @y        ; x = b - a
+subleq @OUT @x
+subleq @y @y
+@y:
+"""
+
+DOUBLE = """
+subleq @x:0 @IN     ; x = -a
+subleq @y @x        ; y = a
+subleq @x @y        ; x = -2a
+subleq @OUT @x
+subleq @y @y
+@y:
+"""
+
+ABSOLUTE = """
+@start:
+subleq @x @IN @positive   ; x = -a
+subleq @y @x              ; y = a
+subleq @OUT @y
+subleq @y @y @clear
+@positive:
+subleq @OUT @x
+@clear:
+subleq @x @x @start
+@x: .data 0
+@y:
+"""
+
+SIGN = """
+@start:
+subleq @x @IN @not_negative
+subleq @OUT @one
+subleq @x @x @start
+@not_negative:
+subleq @y @x @is_zero     ; y = a
+subleq @OUT @minus_one
+subleq @y @y
+subleq @x @x @start
+@is_zero:
+subleq @OUT @x @start
+@one: .data 1
+@minus_one: .data -1
+@x: .data 0
+@y:
+"""
+
+COPY = """
+subleq @x:0 @IN
+subleq @x @zero @zero:0   ; goes back to the start if x is 0
+subleq @OUT @x
+"""
+
+SUM = """
+@start:
+subleq @x @IN
+subleq @x @zero @end
+subleq @sum @x
+subleq @x @x @start
+@end:
+subleq @y @sum
+subleq @OUT @y
+subleq @y @y
+subleq @sum @sum @zero:@start
+@x: .data 0
+@sum: .data 0
+@y:
+"""
+
+KNOWN: dict[str, tuple[Known, ...]] = {
+    "negate-positives": (Known(NEGATE),),
+    "negate": (Known(NEGATE, signed=False), Known(NEGATE_ANY_SIGN)),
+    "identity": (Known(IDENTITY),),
+    "add": (Known(ADD),),
+    "subtract": (Known(SUBTRACT, smallest_word_size=19),),
+    "double": (Known(DOUBLE, smallest_word_size=19),),
+    "absolute": (Known(ABSOLUTE, unsigned=False, smallest_word_size=23),),
+    "sign": (Known(SIGN, unsigned=False, smallest_word_size=31),),
+    "copy": (Known(COPY, signed=False),),
+    "sum": (Known(SUM, signed=False, smallest_word_size=30),),
+}

@@ -9,6 +9,7 @@ import tyro
 GROUPS = {
     "demo": "a search with and without uncertainty, as a table and a picture",
     "bench": "speed against the peers, in one run",
+    "subleq": "run, assemble, disassemble and enumerate SUBLEQ programs",
 }
 
 

@@ -25,6 +25,7 @@ def examples(name: str, word_size: int) -> tuple[tuple[tuple[int, ...], tuple[in
     writes three different words if it writes that many: no constant passes. Together they hold every kind of
     group that the task has: each sign at each place, each order of neighbours, each length.
     """
+    Dialect(word_size)
     chosen = task(name)
     random = Random(f"{name}/{word_size}")  # a string seeds by its bytes, and so alike everywhere
     pool = [_draw_group(random, chosen, word_size) for _ in range(_POOL)]

@@ -14,7 +14,7 @@ from emcts.envs.subleq.dialect import Dialect
 from emcts.envs.subleq.examples import example_arrays
 from emcts.envs.subleq.machine import Example
 
-PROGRAMS_AT_ONCE = 65_536
+PROGRAMS_AT_ONCE = {"cpu": 2**16, "gpu": 2**20}  # as many as the cache holds, or as hide the launch
 CANDIDATES_AT_ONCE = 256
 
 Program = tuple[int, ...]
@@ -66,18 +66,29 @@ def _candidates(dialect: Dialect, words: int, shown: Example) -> Iterator[tuple[
 
     A batch is each of some heads followed by each combination of the last few words.
     """
+    at_once = PROGRAMS_AT_ONCE.get(jax.default_backend(), 2**16)
     inner = 0
-    while inner < words and dialect.word_size ** (inner + 1) <= PROGRAMS_AT_ONCE:
+    while inner < words and dialect.word_size ** (inner + 1) <= at_once:
         inner += 1
     tails = _digits(np.arange(dialect.word_size**inner), inner, dialect.word_size)
-    at_once = PROGRAMS_AT_ONCE // len(tails)
     num_heads = dialect.word_size ** (words - inner)
-    for start in range(0, num_heads, at_once):
-        numbers = np.arange(start, min(start + at_once, num_heads))
-        heads = _digits(np.resize(numbers, min(at_once, num_heads)), words - inner, dialect.word_size)
-        solved = np.asarray(_solve_one(dialect, jnp.asarray(heads), jnp.asarray(tails), shown))
-        which, tail = np.nonzero(solved[: len(numbers)])
-        yield (start + len(numbers)) * len(tails), np.concatenate([heads[which], tails[tail]], axis=1)
+    heads_at_once = min(at_once // len(tails), num_heads)
+
+    def launch(start: int) -> tuple[np.ndarray, Bool[Array, "H T"]]:
+        numbers = np.arange(start, start + heads_at_once) % num_heads
+        heads = _digits(numbers, words - inner, dialect.word_size)
+        return heads, _solve_one(dialect, jnp.asarray(heads), jnp.asarray(tails), shown)
+
+    # One batch runs while the one before it is looked at.
+    starts = range(0, num_heads, heads_at_once)
+    coming = launch(0)
+    for start in starts:
+        heads, solved = coming
+        if start != starts[-1]:
+            coming = launch(start + heads_at_once)
+        count = min(heads_at_once, num_heads - start)
+        which, tail = np.nonzero(np.asarray(solved)[:count])
+        yield (start + count) * len(tails), np.concatenate([heads[which], tails[tail]], axis=1)
 
 
 def _parts(rows: np.ndarray, size: int) -> Iterator[np.ndarray]:

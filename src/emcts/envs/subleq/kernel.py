@@ -1,6 +1,7 @@
 """The packed interpreter as one GPU kernel: machines stay in registers until the last of a block stopped."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -46,7 +47,7 @@ def run(
     return low[:size], high[:size]
 
 
-def _kernel(interpreter: rounds.Interpreter, low_ref, high_ref, *refs) -> None:  # type: ignore[no-untyped-def]
+def _kernel(interpreter: rounds.Interpreter, low_ref: Any, high_ref: Any, *refs: Any) -> None:
     *task_refs, low_out, high_out = refs
     task = tuple(ref[...] for ref in task_refs)
     machine = low_ref[...], high_ref[...]

@@ -87,8 +87,12 @@ def _run_packed(
 def _run_arrays(
     dialect: Dialect, programs: UInt8[Array, "B W"], examples: Example, active: Bool[Array, "B"]
 ) -> Result:
-    functions = (partial(f, dialect) for f in (arrays.step, arrays.running, arrays.stop_repeated))
-    interpreter = rounds.Interpreter(*functions, steps_per_round=2)
+    interpreter = rounds.Interpreter(
+        step=partial(arrays.step, dialect),
+        running=partial(arrays.running, dialect),
+        stop_repeated=partial(arrays.stop_repeated, dialect),
+        steps_per_round=2,
+    )
     tasks = arrays.Tasks(examples.inputs, examples.wanted, examples.num_wanted)
     machines = rounds.run(interpreter, tasks, arrays.load(dialect, programs, active))
     return Result(

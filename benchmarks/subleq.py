@@ -1,0 +1,87 @@
+"""SUBLEQ programs per second: random ones, and enumerated ones.
+
+    python -m benchmarks.subleq
+
+A random program has uniformly random words in all of its memory, and runs on one example with the usual cap
+of 200 instructions. Enumeration is the whole of `enumerate_solutions`, without its compilation.
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from emcts.envs.subleq import enumerate_solutions, machine
+from emcts.envs.subleq.dialect import Dialect
+from emcts.envs.subleq.examples import example_arrays
+
+SECONDS = 0.5  # of measuring, at least
+BARS = {"cpu": {12_288: 1.2e6}, "gpu": {12_288: 40e6, 196_608: 400e6}}
+Row = dict[str, str | float | None]
+
+
+def programs_per_second(
+    batch: int, *, word_size: int = 16, signed: bool = False, task: str = "identity", seconds: float = SECONDS
+) -> float:
+    """How fast a batch of random programs is run on one example: the best of three."""
+    dialect = Dialect(word_size, signed)
+    shape = (batch, dialect.writable_words)
+    programs = jax.random.randint(jax.random.key(0), shape, 0, word_size).astype(jnp.uint8)
+    example = jax.tree.map(lambda x: x[0], example_arrays(task, word_size))
+    run = jax.jit(jax.vmap(partial(machine.run, dialect), in_axes=(0, None, None)))
+    return batch * _calls_per_second(lambda: run(programs, example, jnp.array(True)), seconds)
+
+
+def enumerated_per_second(words: int, *, task: str = "identity", word_size: int = 16) -> float:
+    """How fast all programs of up to `words` words are tried, once what they need is compiled."""
+
+    def once() -> float:
+        start = time.perf_counter()
+        enumerate_solutions(task, words, word_size=word_size)
+        return time.perf_counter() - start
+
+    once()
+    return word_size**words / once()
+
+
+def rows() -> list[Row]:
+    """Table rows: what, size (programs at once, or in all), per_second, and the bar, if there is one."""
+    bars = BARS.get(jax.default_backend(), {})
+    results: list[Row] = []
+    for word_size, batch in [(16, 12_288), (16, 196_608), (64, 12_288)]:
+        rate = programs_per_second(batch, word_size=word_size)
+        bar = bars.get(batch) if word_size == 16 else None
+        results.append(
+            {"what": f"SUBLEQ-{word_size} random programs", "size": batch, "per_second": rate, "bar": bar}
+        )
+    words = 6 if jax.default_backend() == "cpu" else 7
+    rate = enumerated_per_second(words)
+    results.append({"what": "SUBLEQ-16 enumeration", "size": 16**words, "per_second": rate, "bar": None})
+    return results
+
+
+def _calls_per_second(call: Callable[[], object], seconds: float) -> float:
+    """Calls are queued and waited for together, as a training loop would."""
+    jax.block_until_ready(call())
+    calls = 1
+    while (took := _timed(call, calls)) < seconds / 4:
+        calls *= 2
+    return calls / min(took, *(_timed(call, calls) for _ in range(2)))
+
+
+def _timed(call: Callable[[], object], calls: int) -> float:
+    start = time.perf_counter()
+    jax.block_until_ready([call() for _ in range(calls)])
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    for row in rows():
+        bar = "" if row["bar"] is None else f"   bar {row['bar']:,.0f}"
+        print(f"{row['what']:<28} {row['size']:>12,}   {row['per_second']:>14,.0f} a second{bar}")
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from emcts.envs import subleq
-from emcts.envs.contract import check
 from emcts.envs.subleq import Subleq
 
 KEY = jax.random.key(0)
@@ -27,13 +26,6 @@ def play(env, actions, key=KEY):
         states.append(state)
         outcomes.append(outcome)
     return states, outcomes
-
-
-def test_contract():
-    env = Subleq(("identity", "add"), max_words=3, encoding=subleq.one_hot, reward=subleq.shortest)
-    checked = check(env, steps=5, samples=1)
-    assert checked.ended == 8
-    assert checked.random, "the key draws the task"
 
 
 def test_solving_pays_once_and_one_more_action_ends_the_episode():
@@ -125,6 +117,16 @@ def test_a_state_is_given_by_its_program():
     for state in states:
         again = written(state.words, state.num_words, state.task)
         jax.tree.map(np.testing.assert_array_equal, again, state)
+
+
+def test_terminal_states_absorb_and_shapes_stay():
+    env = Subleq("identity", word_size=20, max_words=2)
+    states, outcomes = play(env, [1, 2, 3])
+    jax.tree.map(np.testing.assert_array_equal, states[2], states[3])
+    assert bool(outcomes[2].terminated)
+    shapes = [jax.tree.map(lambda x: (x.shape, x.dtype), state) for state in states]
+    assert all(shape == shapes[0] for shape in shapes)
+    assert env.legal(states[3]).tolist() == [True] * 20
 
 
 def test_batch_of_episodes_equals_one_by_one():

@@ -1,9 +1,9 @@
 import pytest
-import subleq_oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emcts.envs.subleq.execution import Execution, execute, trace
+from tests.envs.subleq import oracle
 
 
 @st.composite
@@ -19,7 +19,7 @@ def programs(draw: st.DrawFn) -> tuple[int, list[int], list[int]]:
 @given(programs(), st.booleans(), st.integers(0, 200))
 def test_execute_equals_the_oracle(drawn, signed, cap):
     n, program, inputs = drawn
-    expected = subleq_oracle.run(n, signed, program, inputs, None, cap)
+    expected = oracle.run(n, signed, program, inputs, None, cap)
     got = execute(program, inputs, word_size=n, max_cycles=cap, signed=signed)
     assert got == Execution(
         outputs=expected.outputs,

@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import subleq_oracle
 
 from emcts.envs.subleq import machine, packed, rounds
 from emcts.envs.subleq.dialect import Dialect
 from emcts.envs.subleq.machine import SLOTS, Example, Result
+from tests.envs.subleq import oracle
 
 
 def random_batch(seed: int, n: int, size: int, words: int) -> tuple[np.ndarray, Example]:
@@ -24,7 +24,7 @@ def random_batch(seed: int, n: int, size: int, words: int) -> tuple[np.ndarray, 
     inputs = rng.integers(0, n, (size, SLOTS)) * (np.arange(SLOTS)[None] < num_inputs[:, None])
     wanted = rng.integers(0, n, (size, SLOTS))
     for row in range(size):
-        written = subleq_oracle.run(n, False, programs[row].tolist(), inputs[row].tolist(), None).outputs
+        written = oracle.run(n, False, programs[row].tolist(), inputs[row].tolist(), None).outputs
         if row % 3 and written:
             count = min(len(written), num_wanted[row])
             wanted[row, :count] = written[:count]
@@ -45,7 +45,7 @@ def expected(
     for row in range(len(programs)):
         inputs = np.asarray(examples.inputs[row])[: int(examples.num_inputs[row])].tolist()
         wanted = np.asarray(examples.wanted[row])[: int(examples.num_wanted[row])].tolist()
-        outcome = subleq_oracle.run(n, signed, programs[row].tolist(), inputs, wanted)
+        outcome = oracle.run(n, signed, programs[row].tolist(), inputs, wanted)
         failed = outcome.verdict == "failed"
         rows.append(
             (
@@ -99,7 +99,7 @@ def test_packed_and_array_interpreters_agree_on_uniformly_random_programs():
 @pytest.mark.parametrize("run_all", [machine._run_packed, machine._run_arrays])
 def test_the_cap_is_exactly_200_instructions(run_all, program, word, cycle):
     """Two programs that never repeat a state, found by search, whose first output comes so late."""
-    assert subleq_oracle.run(16, False, program, [], [word], cap=cycle).verdict == "solved"
+    assert oracle.run(16, False, program, [], [word], cap=cycle).verdict == "solved"
     nothing = jnp.zeros((1, SLOTS), jnp.uint8)
     example = Example(nothing, jnp.array([0]), nothing.at[0, 0].set(word), jnp.array([1]))
     result = run_all(Dialect(16), jnp.asarray([program], jnp.uint8), example, jnp.array([True]))

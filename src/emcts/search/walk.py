@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Int
 
+from emcts.search import backup
 from emcts.search.propagation import Propagation
 from emcts.search.row import read_row
 from emcts.search.rules import RowRule
@@ -112,100 +113,39 @@ def _split_each(keys: Any) -> tuple[Any, Any]:
 
 def ascend(tree: Tree[Any], edge: Edge, step: RecurrentFnOutput, propagation: Propagation) -> Tree[Any]:
     """Writes what the model said of the edge and its node, and averages the return into all nodes above."""
-    tree, nu, variance = _expand(tree, edge, step, propagation)
     batch = jnp.arange(edge.node.shape[0])
     num_nodes = tree.node_visits.shape[-1]
+    found = {name: getattr(tree, name)[batch, edge.node] for name in backup.EXPANDED_FROM}
+    expanded, arriving = backup.expand(found, step, propagation)
+    expanded |= {
+        "parents": edge.parent,
+        "action_from_parent": edge.action,
+        "children_prior_logits": step.prior_logits,
+    }
+    tree = tree.replace(
+        children_index=tree.children_index.at[batch, edge.parent, edge.action].set(edge.node),
+        **{name: getattr(tree, name).at[batch, edge.node].set(new) for name, new in expanded.items()},
+    )
 
-    class Climb(NamedTuple):
-        node: Int[Array, "B"]
-        nu: Float[Array, "B"]
-        variance: Float[Array, "B"]
-        visits: Int[Array, "B N"]
-        values: Float[Array, "B N"]
-        value_stds: Float[Array, "B N"]
-        qvalues: Float[Array, "B N"]
-        qvalue_stds: Float[Array, "B N"]
-
-    def climb(state: Climb) -> Climb:
+    def climb(state: _Climb) -> _Climb:
         at = jnp.where(state.node == Tree.NO_PARENT, num_nodes, state.node)
 
-        def read(of_nodes: Array) -> Array:
-            return of_nodes.at[batch, at].get(mode="fill", fill_value=0)
+        def read(of_nodes: Array, absent: int = 0) -> Array:
+            return of_nodes.at[batch, at].get(mode="fill", fill_value=absent)
 
-        def write(of_nodes: Array, new: Array) -> Array:
-            return of_nodes.at[batch, at].set(new, mode="drop")
+        node = {name: read(state.climbed.get(name, getattr(tree, name))) for name in backup.CLIMBED_FROM}
+        new, arriving = backup.climb(node, state.arriving, propagation)
+        climbed = {name: state.climbed[name].at[batch, at].set(new[name], mode="drop") for name in new}
+        return _Climb(read(tree.parents, Tree.NO_PARENT), arriving, climbed)
 
-        visits = read(state.visits)
-        value = average(read(state.values), visits, state.nu)
-        value_std = average(read(state.value_stds), visits, jnp.sqrt(state.variance))
-        reward, discount = read(tree.edge_rewards), read(tree.edge_discounts)
-        variance = propagation(read(tree.edge_reward_variances), discount, state.variance)
-        # The edge into a node was visited as often as the node.
-        qvalue_std = average(read(state.qvalue_stds), visits, jnp.sqrt(variance))
-        return Climb(
-            node=tree.parents.at[batch, at].get(mode="fill", fill_value=Tree.NO_PARENT),
-            nu=reward + discount * state.nu,
-            variance=variance,
-            visits=write(state.visits, visits + 1),
-            values=write(state.values, value),
-            value_stds=write(state.value_stds, value_std),
-            qvalues=write(state.qvalues, reward + discount * value),
-            qvalue_stds=write(state.qvalue_stds, qvalue_std),
-        )
-
-    start = Climb(
-        edge.parent,
-        nu,
-        variance,
-        tree.node_visits,
-        tree.node_values,
-        tree.node_value_stds,
-        tree.edge_qvalues,
-        tree.edge_qvalue_stds,
-    )
+    start = _Climb(edge.parent, arriving, {name: getattr(tree, name) for name in backup.CLIMBED})
     end = jax.lax.while_loop(lambda state: jnp.any(state.node != Tree.NO_PARENT), climb, start)
-    return tree.replace(
-        node_visits=end.visits,
-        node_values=end.values,
-        node_value_stds=end.value_stds,
-        edge_qvalues=end.qvalues,
-        edge_qvalue_stds=end.qvalue_stds,
-    )
+    return tree.replace(**end.climbed)
 
 
-def _expand(
-    tree: Tree[Any], edge: Edge, step: RecurrentFnOutput, propagation: Propagation
-) -> tuple[Tree[Any], Float[Array, "B"], Float[Array, "B"]]:
-    """Fills in the node at the end of the edge; returns the return and variance that arrive at its parent."""
-    batch = jnp.arange(edge.node.shape[0])
-    visits = tree.node_visits[batch, edge.node]
-    variance = propagation(step.reward_variance, step.discount, step.value_variance)
-    qvalue_std = average(tree.edge_qvalue_stds[batch, edge.node], visits, jnp.sqrt(variance))
-    nu = step.reward + step.discount * step.value
-    std = jnp.sqrt(step.value_variance)
+class _Climb(NamedTuple):
+    """Where each element of the batch stands on its way up; those at the top have no parent left."""
 
-    def write(of_nodes: Array, new: Array) -> Array:
-        return of_nodes.at[batch, edge.node].set(new)
-
-    tree = tree.replace(
-        node_visits=write(tree.node_visits, visits + 1),
-        raw_values=write(tree.raw_values, step.value),
-        raw_value_stds=write(tree.raw_value_stds, std),
-        node_values=write(tree.node_values, step.value),
-        node_value_stds=write(tree.node_value_stds, std),
-        edge_rewards=write(tree.edge_rewards, step.reward),
-        edge_reward_variances=write(tree.edge_reward_variances, step.reward_variance),
-        edge_discounts=write(tree.edge_discounts, step.discount),
-        edge_qvalues=write(tree.edge_qvalues, nu),
-        edge_qvalue_stds=write(tree.edge_qvalue_stds, qvalue_std),
-        parents=write(tree.parents, edge.parent),
-        action_from_parent=write(tree.action_from_parent, edge.action),
-        children_prior_logits=write(tree.children_prior_logits, step.prior_logits),
-        children_index=tree.children_index.at[batch, edge.parent, edge.action].set(edge.node),
-    )
-    return tree, nu, variance
-
-
-def average(mean: Array, count: Array, new: Array) -> Array:
-    """A running mean of `count` values after one more."""
-    return (mean * count + new) / (count + 1)
+    node: Int[Array, "B"]
+    arriving: backup.Return
+    climbed: backup.Fields

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import emcts
+from benchmarks import equality
 from benchmarks.machine import provenance
 
 EMBEDDING = 8
@@ -198,6 +199,8 @@ def main(*, smoke: bool = False, growth: bool = True, out: Path | None = None) -
         rows.append(measure(case, repeats, seconds, epistemic=True))
     console.print(_speed("mctx's time over ours", rows))
     console.print(_cost(rows))
+    equal = equality.rows(batch=4, simulations=8) if smoke else equality.rows()
+    console.print(_equality(equal))
     grown = []
     if growth and not smoke:
         for case in GROWTH:
@@ -207,7 +210,11 @@ def main(*, smoke: bool = False, growth: bool = True, out: Path | None = None) -
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(
-            json.dumps({**provenance("emcts bench search"), "cases": rows, "growth": grown}, indent=1) + "\n"
+            json.dumps(
+                {**provenance("emcts bench search"), "cases": rows, "equality": equal, "growth": grown},
+                indent=1,
+            )
+            + "\n"
         )
         console.print(f"written to {out}")
 
@@ -230,6 +237,15 @@ def _cost(rows: list[dict[str, Any]]) -> Table:
         ratios = (row["epistemic_over_plain_same_tree"], row["epistemic_over_plain_beta_1"])
         memory = (row["mctx_tree_mib"], row["emcts_tree_mib"])
         table.add_row(row["case"], *(f"{number:.2f}" for number in ratios + memory))
+    return table
+
+
+def _equality(rows: list[dict[str, Any]]) -> Table:
+    table = Table(title="this machine's walk against plain JAX, vmapped over seeds", box=box.SIMPLE)
+    for column in ("rule", "equal trees", "largest difference of a std"):
+        table.add_column(column, justify="left" if column == "rule" else "right")
+    for row in rows:
+        table.add_row(row["rule"], f"{row['equal']:.1%}", f"{row['largest_difference']:.1e}")
     return table
 
 

@@ -55,4 +55,5 @@ def test_bench_search_smoke(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     for row in results["cases"]:
         assert row["agree_with_mctx"] == row["kernels_agree_with_plain"] == row["epistemic_agrees"] == 1
         assert row["emcts_tree_mib"] > 0
+    assert all(row["equal"] == 1 for row in results["equality"])
     assert "mctx's time over ours" in capsys.readouterr().out

@@ -1,0 +1,103 @@
+"""Holds the walk that this machine uses (kernels, on a GPU) to plain JAX: every rule, with masks, ends and vmap."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import emcts
+
+BATCH, SIMULATIONS, SEEDS = 64, 48, 3
+
+Search = Callable[[Any, emcts.Walker | None], emcts.Tree]
+
+
+def rows(batch: int = BATCH, simulations: int = SIMULATIONS) -> list[dict[str, Any]]:
+    """For each rule the share of equal trees, and the largest difference of a std in those."""
+    return [
+        {"rule": name, **_compare(functools.partial(search, batch=batch, simulations=simulations))}
+        for name, search in SEARCHES.items()
+    ]
+
+
+def _compare(search: Search) -> dict[str, float]:
+    keys = jax.random.split(jax.random.key(2), SEEDS)
+    trees = [
+        jax.jit(jax.vmap(lambda key, w=walker: search(key, w)))(keys) for walker in (None, emcts.plain_walker)
+    ]
+    same = jnp.all(trees[0].node_visits == trees[1].node_visits, axis=-1)
+    difference = jnp.abs(trees[0].edge_qvalue_stds - trees[1].edge_qvalue_stds).max(axis=-1)
+    return {
+        "equal": float(jnp.mean(same)),
+        "largest_difference": float(jnp.max(jnp.where(same, difference, 0))),
+    }
+
+
+def _model(actions: int) -> Any:
+    def recurrent_fn(params: Any, key: Any, action: Any, state: Any) -> Any:
+        state = jnp.sin(12.9 * state + 1.7 * action + 0.3)
+        lane = jnp.arange(actions)
+        step = emcts.RecurrentFnOutput(
+            reward=0.5 * jnp.sin(3.1 * state),
+            discount=jnp.where(state > 0.97, 0.0, 0.95),
+            prior_logits=jnp.sin(7.7 * state[:, None] + lane[None, :]),
+            value=jnp.cos(5.3 * state),
+            reward_variance=state**2,
+            value_variance=jnp.abs(state),
+        )
+        return step, state
+
+    return recurrent_fn
+
+
+def _search(
+    policy: Any,
+    actions: int,
+    key: Any,
+    walker: emcts.Walker | None,
+    *,
+    batch: int,
+    simulations: int,
+    **options: Any,
+) -> emcts.Tree:
+    state = jax.random.uniform(key, (batch,))
+    mask = jax.random.bernoulli(key, 0.2, (batch, actions))
+    logits = jax.random.normal(key, (batch, actions))
+    root = emcts.RootFnOutput(logits, jnp.zeros(batch), state, jnp.ones(batch))
+    beta = jnp.linspace(-1.0, 2.0, batch)
+    return policy(
+        None, key, root, _model(actions), simulations, mask, beta=beta, walker=walker, **options
+    ).search_tree
+
+
+def _stochastic(key: Any, walker: emcts.Walker | None, *, batch: int, simulations: int) -> emcts.Tree:
+    def decide(params: Any, key: Any, action: Any, state: Any) -> Any:
+        logits = jnp.sin(state[:, None] * jnp.array([[1.0, 2.0, 3.0]]))
+        return emcts.DecisionRecurrentFnOutput(logits, jnp.sin(3 * state), state**2), jnp.sin(
+            9 * state + action
+        )
+
+    def chance(params: Any, key: Any, outcome: Any, state: Any) -> Any:
+        logits = jnp.cos(state[:, None] * jnp.array([[1.0, 5.0]]))
+        value = jnp.sin(7 * state + outcome)
+        discount = jnp.full(state.shape, 0.9)
+        output = emcts.ChanceRecurrentFnOutput(logits, value, 0.1 * value, discount, value**2, state**2)
+        return output, jnp.cos(4 * state + outcome)
+
+    state = jax.random.uniform(key, (batch,))
+    root = emcts.RootFnOutput(jnp.zeros((batch, 2)), state, state)
+    policy = emcts.stochastic_muzero_policy
+    return policy(None, key, root, decide, chance, simulations, beta=1.0, walker=walker).search_tree
+
+
+SEARCHES: dict[str, Callable[..., emcts.Tree]] = {
+    "PUCT": functools.partial(_search, emcts.muzero_policy, 6),
+    "Gumbel": functools.partial(_search, emcts.gumbel_muzero_policy, 16),
+    "UCT": functools.partial(_search, emcts.uct_policy, 3),
+    "UCT, depth 4, correlated": functools.partial(
+        _search, emcts.uct_policy, 18, max_depth=4, propagation=emcts.correlated
+    ),
+    "stochastic": _stochastic,
+}

@@ -17,6 +17,15 @@ def search(*, smoke: bool = False, growth: bool = True, out: Path | None = None)
     _benchmark("search").main(smoke=smoke, growth=growth, out=out)
 
 
+def env(*, smoke: bool = False) -> None:
+    """Steps per second of every environment, alone and vmapped, and SUBLEQ programs per second.
+
+    Args:
+        smoke: tiny sizes, to see that it runs.
+    """
+    _benchmark("env").main(smoke=smoke)
+
+
 def _benchmark(name: str) -> Any:
     root = Path(__file__).parents[3]
     if not (root / "benchmarks" / f"{name}.py").is_file():
@@ -31,4 +40,4 @@ def _benchmark(name: str) -> Any:
         raise ValueError(f'{error.name} is not installed: pip install "emcts[bench]"') from error
 
 
-COMMANDS = {"search": search}
+COMMANDS = {"search": search, "env": env}

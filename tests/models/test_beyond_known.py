@@ -31,9 +31,10 @@ def corridor(params: Any, key: Any, action: Any, position: Any) -> Any:
 def search(simulations: int) -> Any:
     model = BeyondKnownModel(corridor, r_max=R_MAX, gamma=GAMMA)
     root = emcts.RootFnOutput(jnp.zeros((1, 1)), jnp.zeros(1), jnp.zeros(1, jnp.int32), jnp.full(1, 0.09))
-    return emcts.uct_policy(
-        None, jax.random.key(0), model.root(root), model.recurrent_fn, simulations
-    ).search_tree
+    search = jax.jit(
+        lambda key: emcts.uct_policy(None, key, model.root(root), model.recurrent_fn, simulations).search_tree
+    )
+    return search(jax.random.key(0))
 
 
 def test_variances_along_the_path() -> None:
@@ -55,7 +56,7 @@ def test_the_root_feels_it_and_the_end_cuts_it() -> None:
 
 def test_without_the_wrapper_later_transitions_look_known() -> None:
     root = emcts.RootFnOutput(jnp.zeros((1, 1)), jnp.zeros(1), jnp.zeros(1, jnp.int32))
-    tree = emcts.uct_policy(None, jax.random.key(0), root, corridor, 4).search_tree
+    tree = jax.jit(lambda key: emcts.uct_policy(None, key, root, corridor, 4).search_tree)(jax.random.key(0))
     np.testing.assert_allclose(tree.edge_reward_variances[0, 1:], [0.25, R_MAX**2, 0.25, 0.25])
 
 

@@ -31,9 +31,8 @@ def run(simulations: int, **options: Any) -> emcts.SearchSummary:
         embedding=jnp.zeros(1),
         value_variance=jnp.full(1, 16.0),
     )
-    return emcts.uct_policy(
-        None, jax.random.key(0), root, chain, simulations, **options
-    ).search_tree.summary()
+    search = jax.jit(lambda key: emcts.uct_policy(None, key, root, chain, simulations, **options).search_tree)
+    return search(jax.random.key(0)).summary()
 
 
 def test_three_nodes_independent() -> None:
@@ -85,7 +84,7 @@ def test_confidence_out_of_range(delta: float) -> None:
 def test_ube_root_scores_cover_all_actions() -> None:
     """One simulation tries one action; the score of the other comes from one step of the model."""
     root = emcts.RootFnOutput(prior_logits=jnp.zeros((1, 2)), value=jnp.ones(1), embedding=jnp.zeros(1))
-    tree = emcts.uct_policy(None, jax.random.key(0), root, chain, 1).search_tree
+    tree = jax.jit(lambda key: emcts.uct_policy(None, key, root, chain, 1).search_tree)(jax.random.key(0))
     scores = emcts.ube_root_scores(None, jax.random.key(0), root, chain, tree, beta=2.0)
     expected = [6 + 2 * np.sqrt(4 + 0.25 * 1), 7 + 2 * np.sqrt(9 + 0.25 * 1)]
     np.testing.assert_allclose(scores, [expected], rtol=1e-6)
@@ -117,7 +116,10 @@ def test_chance_nodes_carry_variance() -> None:
         return output, state
 
     root = emcts.RootFnOutput(prior_logits=jnp.zeros((1, 1)), value=jnp.zeros(1), embedding=jnp.zeros(1))
-    out = emcts.stochastic_muzero_policy(None, jax.random.key(0), root, decide, chance, 2)
-    summary = out.search_tree.summary()
+    policy = emcts.stochastic_muzero_policy
+    search = jax.jit(
+        lambda key: policy(None, key, root, decide, chance, 2, dirichlet_fraction=0.0).search_tree
+    )
+    summary = search(jax.random.key(0)).summary()
     np.testing.assert_allclose(summary.qvalues, [[(4 + (3 + 0.5 * 6)) / 2]])
     np.testing.assert_allclose(summary.qvalues_std, [[(3 + np.sqrt(2 + 0.25 * 16)) / 2]], rtol=1e-6)

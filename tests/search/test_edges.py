@@ -77,7 +77,9 @@ def test_closed_actions_inside_the_tree_are_never_tried() -> None:
         return emcts.RecurrentFnOutput(0.1 * action, jnp.ones(batch), logits, jnp.zeros(batch)), state
 
     root = emcts.RootFnOutput(jnp.zeros((1, 3)), jnp.zeros(1), jnp.zeros(1))
-    tree = emcts.uct_policy(None, jax.random.key(0), root, recurrent_fn, 20).search_tree
+    tree = jax.jit(lambda key: emcts.uct_policy(None, key, root, recurrent_fn, 20).search_tree)(
+        jax.random.key(0)
+    )
     children = np.asarray(tree.children_visits)[0]
     assert children[0, 0] > 0
     assert not children[1:, 0].any()
@@ -127,7 +129,9 @@ def test_embeddings_of_any_structure() -> None:
         "key": jax.random.split(jax.random.key(0), 2),
     }
     root = emcts.RootFnOutput(jnp.zeros((2, 2)), jnp.zeros(2), (jnp.zeros(2, jnp.uint8), nested))
-    tree = emcts.uct_policy(None, jax.random.key(0), root, recurrent_fn, 6).search_tree
+    tree = jax.jit(lambda key: emcts.uct_policy(None, key, root, recurrent_fn, 6).search_tree)(
+        jax.random.key(0)
+    )
     counts = np.asarray(tree.embeddings[0])
     parents = np.asarray(tree.parents)
     assert tree.embeddings[1]["grid"].shape == (2, 7, 3, 4)

@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             tyro.cli(commands, prog=f"emcts {group}", args=rest)
         else:
             tyro.extras.subcommand_cli_from_dict(commands, prog=f"emcts {group}", args=rest)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ModuleNotFoundError) as error:
         _fail(str(error))
 
 

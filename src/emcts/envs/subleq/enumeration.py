@@ -73,11 +73,12 @@ def _candidates(dialect: Dialect, words: int, shown: Example) -> Iterator[tuple[
     tails = _digits(np.arange(dialect.word_size**inner), inner, dialect.word_size)
     num_heads = dialect.word_size ** (words - inner)
     heads_at_once = min(at_once // len(tails), num_heads)
+    tails_there = jnp.asarray(tails)
 
     def launch(start: int) -> tuple[np.ndarray, Bool[Array, "H T"]]:
         numbers = np.arange(start, start + heads_at_once) % num_heads
         heads = _digits(numbers, words - inner, dialect.word_size)
-        return heads, _solve_one(dialect, jnp.asarray(heads), jnp.asarray(tails), shown)
+        return heads, _solve_one(dialect, jnp.asarray(heads), tails_there, shown)
 
     # One batch runs while the one before it is looked at.
     starts = range(0, num_heads, heads_at_once)

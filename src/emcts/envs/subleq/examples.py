@@ -22,17 +22,20 @@ def examples(name: str, word_size: int) -> tuple[tuple[tuple[int, ...], tuple[in
     """Pairs of inputs and wanted outputs as integers, the same ones every time.
 
     Each example has four different inputs or more, positive and negative ones where the task has them, and
-    writes three different words if it writes that many: no constant passes. Together they hold every kind of
-    group that the task has: each sign at each place, each order of neighbours, each length.
+    writes three different words if it writes that many: no constant passes. Hidden ones are as long as fits, so
+    that what goes wrong slowly shows. Together they hold every kind of group that the task has: each sign at
+    each place, each order of neighbours, each length.
     """
     Dialect(word_size)
     chosen = task(name)
     random = Random(f"{name}/{word_size}")  # a string seeds by its bytes, and so alike everywhere
     pool = [_draw_group(random, chosen, word_size) for _ in range(_POOL)]
     needed = _kinds(pool)
+    longest = SLOTS - (SLOTS % chosen.group_size if chosen.group_size != LIST else 1)
     signs = {_sign(value) for group in pool for value in group} - {0}
     while True:
-        drawn = [_draw_example(random, chosen, word_size, signs) for _ in range(NUM_EXAMPLES)]
+        hidden = [_draw_example(random, chosen, word_size, signs, longest) for _ in range(NUM_EXAMPLES - 1)]
+        drawn = [_draw_example(random, chosen, word_size, signs, FEWEST_INPUTS), *hidden]
         if _kinds([group for inputs in drawn for group in chosen.groups(inputs)]) >= needed:
             return tuple((inputs, tuple(chosen.outputs(inputs))) for inputs in drawn)
 
@@ -57,10 +60,12 @@ def example_arrays(name: str, word_size: int) -> Example:
     )
 
 
-def _draw_example(random: Random, task: Task, word_size: int, signs: set[int]) -> tuple[int, ...]:
-    """Whole groups, 5 to 8 inputs together, whose inputs and outputs are not the same few words."""
+def _draw_example(
+    random: Random, task: Task, word_size: int, signs: set[int], fewest: int
+) -> tuple[int, ...]:
+    """Whole groups, `fewest` to 8 inputs together, whose inputs and outputs are not the same few words."""
     while True:
-        length = FEWEST_INPUTS + _below(random, SLOTS + 1 - FEWEST_INPUTS)
+        length = fewest + _below(random, SLOTS + 1 - fewest)
         inputs: list[int] = []
         while len(inputs) < length:
             group = _draw_group(random, task, word_size)

@@ -31,9 +31,10 @@ def known_solution(task: str, *, word_size: int = 16, signed: bool = False) -> l
 
 NEGATE = "subleq @OUT @IN 0"
 
-NEGATE_ANY_SIGN = """
-subleq @OUT @IN
-subleq @zero @zero @zero:0    ; always jumps
+NEGATE_SIGNED = """
+@start:
+subleq @OUT @IN @start   ; jumps for inputs from 0 on
+.data 7                  ; for others: subleq 7 0 0, then subleq 0 (an even address that holds 0) 0
 """
 
 IDENTITY = """
@@ -121,7 +122,7 @@ subleq @sum @sum @zero:@start
 
 KNOWN: dict[str, tuple[Known, ...]] = {
     "negate-positives": (Known(NEGATE),),
-    "negate": (Known(NEGATE, signed=False), Known(NEGATE_ANY_SIGN)),
+    "negate": (Known(NEGATE, signed=False), Known(NEGATE_SIGNED, unsigned=False)),
     "identity": (Known(IDENTITY),),
     "add": (Known(ADD),),
     "subtract": (Known(SUBTRACT, smallest_word_size=19),),

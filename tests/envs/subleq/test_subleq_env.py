@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from emcts.envs import subleq
+from emcts.envs.rollout import QUICK_TO_COMPILE
 from emcts.envs.subleq import Subleq
 
 KEY = jax.random.key(0)
@@ -14,7 +15,8 @@ IDENTITY = (0, 13, 3, 14, 0, 6)
 
 @functools.cache
 def compiled(env):
-    return jax.jit(env.init), jax.jit(env.step)
+    options = {"compiler_options": QUICK_TO_COMPILE}
+    return jax.jit(env.init, **options), jax.jit(env.step, **options)
 
 
 def play(env, actions, key=KEY):

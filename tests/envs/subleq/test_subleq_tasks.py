@@ -38,7 +38,7 @@ def test_known_answers(name):
     assert subleq.TASKS[name].outputs(inputs) == outputs
 
 
-@pytest.mark.parametrize("n", [16, 17, 33, 128, 256])
+@pytest.mark.parametrize("n", [16, 17, 256])
 @pytest.mark.parametrize("name", KNOWN)
 def test_examples_are_valid_for_every_word_size(name, n):
     shown = subleq.examples(name, n)
@@ -58,7 +58,7 @@ def test_examples_never_change():
     assert subleq.examples("sort-2", 256)[1] == subleq.examples.__wrapped__("sort-2", 256)[1]
 
 
-@pytest.mark.parametrize("n", [16, 64])
+@pytest.mark.parametrize("n", [16, 256])
 @pytest.mark.parametrize("name", KNOWN)
 def test_shortcuts_fail_some_example(name, n):
     """Plausible wrong functions: constants, off by one, right for positive inputs only, one of a pair."""

@@ -15,8 +15,7 @@ IDENTITY = (0, 13, 3, 14, 0, 6)
 
 @functools.cache
 def compiled(env):
-    options = {"compiler_options": QUICK_TO_COMPILE}
-    return jax.jit(env.init, **options), jax.jit(env.step, **options)
+    return tuple(jax.jit(part, compiler_options=QUICK_TO_COMPILE) for part in (env.init, env.step))
 
 
 def play(env, actions, key=KEY):

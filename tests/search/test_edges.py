@@ -154,3 +154,20 @@ def test_negative_discounts_flip_values_but_not_variances() -> None:
         ).search_tree.summary()
         np.testing.assert_allclose(summary.qvalues, [[-3]])
         np.testing.assert_allclose(summary.qvalues_std, [[2]])
+
+
+def test_half_precision_values_keep_exact_counts() -> None:
+    def recurrent_fn(params: Any, key: Any, action: Any, state: Any) -> Any:
+        one = jnp.ones(action.shape, jnp.bfloat16)
+        return emcts.RecurrentFnOutput(
+            0.1 * one * action, 0.9 * one, jnp.zeros((1, 2), jnp.bfloat16), one
+        ), state
+
+    root = emcts.RootFnOutput(jnp.zeros((1, 2), jnp.bfloat16), jnp.zeros(1, jnp.bfloat16), jnp.zeros(1))
+    for policy in (emcts.uct_policy, emcts.gumbel_muzero_policy):
+        tree = jax.jit(lambda key, p=policy: p(None, key, root, recurrent_fn, 400).search_tree)(
+            jax.random.key(0)
+        )
+        assert int(tree.node_visits[0, 0]) == 401
+        assert tree.node_values.dtype == jnp.bfloat16
+        assert np.all(np.isfinite(np.asarray(tree.node_values, np.float32)))

@@ -171,7 +171,7 @@ def gumbel_muzero_policy(
     def decide(scored: Tree[GumbelMuZeroExtraData]) -> tuple[Int[Array, ""], Float[Array, "A"]]:
         row = read_row(scored, Tree.ROOT_INDEX)
         completed = qtransform(scored, Tree.ROOT_INDEX)
-        most_visits = jnp.max(row.visits)
+        most_visits = row.max(row.visits)
         invalid = scored.root_invalid_actions
         action = gumbel_root(row, completed, scored.extra_data.root_gumbel, most_visits, invalid)
         return action, row.prior_logits + completed

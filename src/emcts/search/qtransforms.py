@@ -37,7 +37,7 @@ def completed_by_mix_value(
     if rescale_values:
         low, high = row.min(completed), row.max(completed)
         completed = (completed - low) / jnp.maximum(high - low, epsilon)
-    return (maxvisit_init + jnp.max(row.visits)) * value_scale * completed
+    return (maxvisit_init + row.max(row.visits)) * value_scale * completed
 
 
 def _mixed_value(row: Row) -> Float[Array, ""]:
@@ -47,8 +47,8 @@ def _mixed_value(row: Row) -> Float[Array, ""]:
     # A tried action may have a prior of zero; the mean over such actions alone must not divide by zero.
     probs = jnp.maximum(jnp.finfo(probs.dtype).tiny, probs)
     total_prob = row.sum(jnp.where(tried, probs, 0))
-    weighted = row.sum(jnp.where(tried, probs * row.qvalues / jnp.where(tried, total_prob, 1), 0))
-    visits = row.sum(row.visits)
+    weighted = row.sum(jnp.where(tried, probs * row.qvalues, 0)) / jnp.where(total_prob > 0, total_prob, 1)
+    visits = row.total_visits
     return (row.raw_value + visits * weighted) / (visits + 1)
 
 

@@ -15,13 +15,18 @@ class Row(NamedTuple):
     `lanes` marks the actions that exist, where a kernel has padded the row to a power of two; else it is None.
     """
 
-    visits: Int[Array, "A"]
+    visits: Float[Array, "A"]
     prior_logits: Float[Array, "A"]
     qvalues: Float[Array, "A"]
     node_visits: Int[Array, ""]
     node_value: Float[Array, ""]
     raw_value: Float[Array, ""]
     lanes: Bool[Array, "A"] | None = None
+
+    @property
+    def total_visits(self) -> Int[Array, ""]:
+        """Of all actions: every visit of the node went on to one of them, but for the first."""
+        return self.node_visits - 1
 
     def max(self, of_actions: Array) -> Array:
         return jnp.max(self._fill(of_actions, -jnp.inf))
@@ -33,11 +38,11 @@ class Row(NamedTuple):
         return jnp.sum(self._fill(of_actions, 0))
 
     def softmax(self, logits: Float[Array, "A"]) -> Float[Array, "A"]:
-        weights = self._fill(jnp.exp(logits - self.max(logits)), 0)
-        return weights / jnp.sum(weights)
+        weights = jnp.exp(logits - self.max(logits))
+        return weights / self.sum(weights)
 
     def argmax(self, of_actions: Float[Array, "A"]) -> Int[Array, ""]:
-        """The first action with the largest entry. Two plain reductions: XLA's own argmax is slow on CPUs."""
+        """The first action with the largest entry. Two plain reductions: on CPUs they beat an argmax after PUCT."""
         filled = self._fill(of_actions, -jnp.inf)
         last = filled.shape[0] - 1
         lane = lax.broadcasted_iota(jnp.int32, filled.shape, 0)
@@ -51,11 +56,15 @@ class Row(NamedTuple):
 
 def read_row(tree: Tree[Any], node_index: Any) -> Row:
     """The row of a node of one tree, with the tree's values as they are: pass a scored tree to get scores."""
-    child = tree.children_index[node_index]
+    return row_of_children(tree, node_index, tree.children_index[node_index])
+
+
+def row_of_children(tree: Tree[Any], node_index: Any, child: Int[Array, "A"]) -> Row:
+    """The same, where the node's children are known."""
     exists = child != Tree.UNVISITED
     at = jnp.maximum(child, 0)
     return Row(
-        visits=jnp.where(exists, tree.node_visits[at], 0),
+        visits=jnp.where(exists, tree.node_visits[at], 0).astype(jnp.float32),
         prior_logits=tree.children_prior_logits[node_index],
         qvalues=jnp.where(exists, tree.edge_qvalues[at], 0),
         node_visits=tree.node_visits[node_index],

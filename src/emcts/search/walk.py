@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Int
 
 from emcts.search import backup
 from emcts.search.propagation import Propagation
-from emcts.search.row import read_row
+from emcts.search.row import row_of_children
 from emcts.search.rules import RowRule
 from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectionFn
 from emcts.search.tree import Tree
@@ -39,7 +39,8 @@ class _Position(NamedTuple):
     keys: Any
 
 
-Choose = Callable[[Any, Tree[Any], Int[Array, "B"], Int[Array, ""]], Int[Array, "B"]]
+Chosen = tuple[Int[Array, "B"], Int[Array, "B"]]  # actions, and the nodes they lead to
+Choose = Callable[[Any, Tree[Any], Int[Array, "B"], Int[Array, ""]], Chosen]
 
 
 def descend_by_rows(
@@ -48,9 +49,11 @@ def descend_by_rows(
     """Walks down by rules over rows."""
 
     def choose(rule: RowRule) -> Choose:
-        def at(_: Any, scored: Tree[Any], node: Int[Array, "B"], depth: Int[Array, ""]) -> Int[Array, "B"]:
-            rows = jax.vmap(read_row)(scored, node)
-            return jax.vmap(rule.choose, in_axes=(0, 0, None))(rows, rule.side, depth)
+        def at(_: Any, scored: Tree[Any], node: Int[Array, "B"], depth: Int[Array, ""]) -> Chosen:
+            children = jax.vmap(lambda index, node: index[node])(scored.children_index, node)
+            rows = jax.vmap(row_of_children)(scored, node, children)
+            action = jax.vmap(rule.choose, in_axes=(0, 0, None))(rows, rule.side, depth)
+            return action, jnp.take_along_axis(children, action[:, None], axis=-1)[:, 0]
 
         return at
 
@@ -67,14 +70,18 @@ def descend_by_functions(
 ) -> Edge:
     """Walks down by anyone's selection functions, each called with one scored tree, and with mctx's keys."""
 
-    def at_root(
-        keys: Any, scored: Tree[Any], node: Int[Array, "B"], depth: Int[Array, ""]
-    ) -> Int[Array, "B"]:
-        del depth
-        return jax.vmap(root_fn)(keys, scored, node)
+    batch = jnp.arange(new_node.shape[0])
 
-    def inside(keys: Any, scored: Tree[Any], node: Int[Array, "B"], depth: Int[Array, ""]) -> Int[Array, "B"]:
-        return jax.vmap(interior_fn, in_axes=(0, 0, 0, None))(keys, scored, node, depth)
+    def lead(scored: Tree[Any], node: Int[Array, "B"], action: Any) -> Chosen:
+        action = action.astype(jnp.int32)
+        return action, scored.children_index[batch, node, action]
+
+    def at_root(keys: Any, scored: Tree[Any], node: Int[Array, "B"], depth: Int[Array, ""]) -> Chosen:
+        del depth
+        return lead(scored, node, jax.vmap(root_fn)(keys, scored, node))
+
+    def inside(keys: Any, scored: Tree[Any], node: Int[Array, "B"], depth: Int[Array, ""]) -> Chosen:
+        return lead(scored, node, jax.vmap(interior_fn, in_axes=(0, 0, 0, None))(keys, scored, node, depth))
 
     keys = jax.random.split(key, new_node.shape[0])
     return _descend(tree.scored(), at_root, inside, max_depth, new_node, keys)
@@ -88,9 +95,9 @@ def _descend(
     def step(choose: Choose, position: _Position) -> _Position:
         node = jnp.where(position.walking, position.child, position.parent)
         keys, choice_keys = _split_each(position.keys)
-        chosen = choose(choice_keys, tree, node, position.depth).astype(jnp.int32)
-        action = jnp.where(position.walking, chosen, position.action)
-        child = tree.children_index[batch, node, action]
+        action, child = choose(choice_keys, tree, node, position.depth)
+        action = jnp.where(position.walking, action, position.action)
+        child = jnp.where(position.walking, child, position.child)
         # A terminal node is evaluated again, but nothing is expanded below it.
         ended = (child == Tree.UNVISITED) | (tree.edge_discounts[batch, child] == 0)
         depth = position.depth + 1

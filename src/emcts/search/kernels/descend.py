@@ -74,7 +74,7 @@ def _row(lanes: Lanes, tree: Any, children: Any, at: Any, beta: Any) -> Row:
         return value + beta * std
 
     return Row(
-        visits=lanes.gather(tree.node_visits, children),
+        visits=lanes.gather(tree.node_visits, children).astype(jnp.float32),
         prior_logits=lanes.row(tree.children_prior_logits, at),
         qvalues=score(
             lanes.gather(tree.edge_qvalues, children), lanes.gather(tree.edge_qvalue_stds, children)

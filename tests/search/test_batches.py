@@ -14,7 +14,7 @@ ACTIONS, SIMULATIONS = 3, 12
 POLICIES = (emcts.uct_policy, emcts.muzero_policy, emcts.gumbel_muzero_policy)
 
 
-def trees_equal(one: Any, other: Any) -> None:
+def assert_trees_equal(one: Any, other: Any) -> None:
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
@@ -35,9 +35,9 @@ def test_rows_are_independent(policy: Any) -> None:
     states, beta = jnp.array([5, 9, 2, 7]), jnp.array([0.0, 1.0, -1.0, 3.0])
     together = search(states, beta)
     order = jnp.array([3, 1, 0, 2])
-    trees_equal(jax.tree.map(lambda leaf: leaf[order], together), search(states[order], beta[order]))
+    assert_trees_equal(jax.tree.map(lambda leaf: leaf[order], together), search(states[order], beta[order]))
     other_company = search(jnp.array([5, 50, 60, 70]), jnp.array([0.0, -5.0, 5.0, 9.0]))
-    trees_equal(
+    assert_trees_equal(
         jax.tree.map(lambda leaf: leaf[:1], together), jax.tree.map(lambda leaf: leaf[:1], other_company)
     )
 
@@ -59,7 +59,7 @@ def test_vmap_over_seeds_is_a_loop_over_seeds(policy: Any) -> None:
     single = jax.jit(search)
     for i in range(3):
         one = single(states[i], betas[i], keys[i], constants[i])
-        trees_equal(jax.tree.map(lambda leaf, i=i: leaf[i], vmapped), one)
+        assert_trees_equal(jax.tree.map(lambda leaf, i=i: leaf[i], vmapped), one)
 
 
 def test_vmap_with_shared_roots_and_one_key_each() -> None:
@@ -71,7 +71,7 @@ def test_vmap_with_shared_roots_and_one_key_each() -> None:
         return run(emcts.gumbel_muzero_policy, states, 1.0, key, model).search_tree
 
     vmapped = jax.jit(jax.vmap(search))(keys)
-    trees_equal(jax.tree.map(lambda leaf: leaf[1], vmapped), jax.jit(search)(keys[1]))
+    assert_trees_equal(jax.tree.map(lambda leaf: leaf[1], vmapped), jax.jit(search)(keys[1]))
     assert not np.array_equal(vmapped.extra_data.root_gumbel[0], vmapped.extra_data.root_gumbel[1])
 
 
@@ -82,7 +82,7 @@ def test_jit_is_no_jit() -> None:
     def search(key: Any) -> Any:
         return run(emcts.gumbel_muzero_policy, states, beta, key, model)
 
-    trees_equal(search(jax.random.key(4)), jax.jit(search)(jax.random.key(4)))
+    assert_trees_equal(search(jax.random.key(4)), jax.jit(search)(jax.random.key(4)))
 
 
 def test_scan_over_moves() -> None:

@@ -150,3 +150,26 @@ def test_a_model_that_draws_gets_mctx_keys() -> None:
     ]
     np.testing.assert_array_equal(outs[0].search_tree.children_visits, outs[1].search_tree.children_visits)
     np.testing.assert_array_equal(outs[0].action, outs[1].action)
+
+
+def test_transforms_of_a_node_that_was_only_evaluated_again() -> None:
+    """At the depth limit a node is visited often and has no children: its values are its own estimate's."""
+    model = RandomModel.make(54, 2)
+    trees = []
+    for library in (mctx, emcts):
+        run = functools.partial(library.gumbel_muzero_policy, None)
+        root, recurrent_fn = model.root(library, 2), model.recurrent_fn(library)
+        search = jax.jit(
+            lambda key, run=run, root=root, fn=recurrent_fn: run(key, root, fn, 12, None, 1).search_tree
+        )
+        trees.append((library, search(jax.random.key(2))))
+    leaf = int(trees[1][1].children_index[0, 0, 0])
+    assert int(trees[1][1].node_visits[0, leaf]) > 1
+    values = [
+        library.qtransform_completed_by_mix_value(
+            jax.tree.map(lambda x: x[0], tree), leaf, rescale_values=False
+        )
+        for library, tree in trees
+    ]
+    np.testing.assert_allclose(*values, rtol=1e-6)
+    assert np.any(np.asarray(values[0]) != 0)

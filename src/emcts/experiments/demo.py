@@ -88,8 +88,10 @@ def _episode(
     doubt = jax.vmap(lambda novelty: uncertainty(env, novelty))(logbook.novelty())
     model = _model(env, logbook, doubt)
     step = jax.vmap(env.step, in_axes=(0, 0, None))
+    init_key, moves_key = jax.random.split(key)
 
     def move(state: Any, key: Key) -> tuple[Any, Any]:
+        search_key, step_key = jax.random.split(key)
         cell = jax.vmap(env.cell)(state)
         root = emcts.RootFnOutput(
             prior_logits=jnp.zeros((*beta.shape, env.num_actions)),
@@ -98,15 +100,15 @@ def _episode(
             value_variance=doubt[divers, cell],
         )
         out = emcts.uct_policy(
-            None, key, root, model, demo.simulations, c=UCT_CONSTANT, beta=beta, temperature=1.0
+            None, search_key, root, model, demo.simulations, c=UCT_CONSTANT, beta=beta, temperature=1.0
         )
         # Without uncertainty there is chance alone to explore by; with it, the best of the plan is taken.
         action = jnp.where(beta > 0, jnp.argmax(out.action_weights, axis=-1), out.action)
-        state, outcome = step(state, action, key)
+        state, outcome = step(state, action, step_key)
         return state, (cell, action, outcome.reward)
 
-    start = jax.vmap(env.init)(jax.random.split(key, beta.shape[0]))
-    end, (cells, actions, rewards) = jax.lax.scan(move, start, jax.random.split(key, env.size))
+    start = jax.vmap(env.init)(jax.random.split(init_key, beta.shape[0]))
+    end, (cells, actions, rewards) = jax.lax.scan(move, start, jax.random.split(moves_key, env.size))
     at = (divers[None, :], cells, actions)
     logbook = Logbook(visits=logbook.visits.at[at].add(1.0), paid=logbook.paid.at[at].add(rewards))
     return logbook, jax.vmap(env.solved)(end)

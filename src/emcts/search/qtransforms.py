@@ -48,7 +48,7 @@ def _mixed_value(row: Row) -> Float[Array, ""]:
     probs = jnp.maximum(jnp.finfo(probs.dtype).tiny, probs)
     total_prob = row.sum(jnp.where(tried, probs, 0))
     weighted = row.sum(jnp.where(tried, probs * row.qvalues, 0)) / jnp.where(total_prob > 0, total_prob, 1)
-    visits = row.total_visits
+    visits = row.sum(row.visits)
     return (row.raw_value + visits * weighted) / (visits + 1)
 
 

@@ -23,11 +23,6 @@ class Row(NamedTuple):
     raw_value: Float[Array, ""]
     lanes: Bool[Array, "A"] | None = None
 
-    @property
-    def total_visits(self) -> Int[Array, ""]:
-        """Of all actions: every visit of the node went on to one of them, but for the first."""
-        return self.node_visits - 1
-
     def max(self, of_actions: Array) -> Array:
         return jnp.max(self._fill(of_actions, -jnp.inf))
 

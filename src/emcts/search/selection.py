@@ -51,7 +51,7 @@ def uct(row: Row, invalid: Bool[Array, "A"] | None, *, c: Scalar = 1.0) -> Int[A
 
     A prior logit of -inf (or the lowest finite number) marks an action that does not exist at this node.
     """
-    total = row.total_visits.astype(row.qvalues.dtype)
+    total = row.sum(row.visits)
     bound = row.qvalues + c * jnp.sqrt(2 * jnp.log(jnp.maximum(total, 1)) / jnp.maximum(row.visits, 1))
     missing = row.prior_logits <= jnp.finfo(row.prior_logits.dtype).min
     score = jnp.where(missing, -jnp.inf, jnp.where(row.visits > 0, bound, jnp.inf))
@@ -72,7 +72,7 @@ def gumbel_root(
 def gumbel_interior(row: Row, completed_qvalues: Float[Array, "A"]) -> Int[Array, ""]:
     """The action whose share of the visits is furthest behind the improved policy."""
     improved = row.softmax(row.prior_logits + completed_qvalues)
-    return row.argmax(improved - row.visits / (1 + row.total_visits))
+    return row.argmax(improved - row.visits / (1 + row.sum(row.visits)))
 
 
 def chance(row: Row) -> Int[Array, ""]:
@@ -123,7 +123,7 @@ def gumbel_muzero_root_action_selection(
     del rng_key
     row = read_row(tree, node_index)
     schedule = visit_schedule(tree.root_invalid_actions, max_num_considered_actions, num_simulations)
-    considered_visit = schedule[row.total_visits]
+    considered_visit = schedule[row.sum(row.visits).astype(jnp.int32)]
     completed = qtransform(tree, node_index)
     return gumbel_root(
         row, completed, tree.extra_data.root_gumbel, considered_visit, tree.root_invalid_actions

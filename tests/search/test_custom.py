@@ -171,5 +171,5 @@ def test_transforms_of_a_node_that_was_only_evaluated_again() -> None:
         )
         for library, tree in trees
     ]
-    np.testing.assert_allclose(*values, rtol=1e-6)
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-6)
     assert np.any(np.asarray(values[0]) != 0)

@@ -13,8 +13,8 @@ _UNROLL = 32  # stripes: up to 512 bytes are one fused program, more are a loop 
 
 def xxh32(data: UInt8[Array, "*batch n"], seed: int | UInt32[Array, ""] = 0) -> UInt32[Array, "*batch"]:
     """The XXH32 of the `n` bytes in each row of `data`."""
-    if isinstance(seed, int) and not 0 <= seed < 2**32:
-        raise ValueError(f"the seed of XXH32 is a number of 32 bits: give one in [0, 2**32), got {seed}")
+    if isinstance(seed, int):
+        check_seed(seed)
     seed = jnp.asarray(seed, jnp.uint32)
     batch, length = data.shape[:-1], data.shape[-1]
     striped = length - length % _STRIPE
@@ -47,6 +47,12 @@ def as_bytes(x: Shaped[Array, "..."]) -> UInt8[Array, "n"]:
             f"bytes are read from bools, integers or floats, got an array of {x.dtype}: convert it"
         )
     return jax.lax.bitcast_convert_type(x, jnp.uint8).reshape(-1)
+
+
+def check_seed(seed: int) -> None:
+    """Raises unless `seed` is one that XXH32 has."""
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"the seed of XXH32 is a number of 32 bits: give one in [0, 2**32), got {seed}")
 
 
 def _digest_stripes(stripes: UInt32[Array, "*batch S 4"], seed: UInt32[Array, ""]) -> UInt32[Array, "*batch"]:

@@ -1,0 +1,129 @@
+"""Tables that remember the hashes of what was seen, for worlds too large to count.
+
+Two states that share a hash share an entry: a table with many more entries than states keeps that rare. An update
+takes time by the size of the batch, not of the table, where the state is donated or carried by a loop.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int32, Shaped, UInt32
+
+from emcts.novelty.base import check_scale
+from emcts.novelty.counts import check_epsilon, inverse_count
+from emcts.novelty.hash_functions import XXH32, Hash
+from emcts.types import Key, Replaceable, record
+
+_WORD = 32  # bits
+
+
+@record
+class HashSetState(Replaceable):
+    """A bit for each hash, set once it was seen."""
+
+    words: UInt32[Array, "W"]
+
+
+@record
+class HashCountsState(Replaceable):
+    """How often each hash was seen."""
+
+    visits: UInt32[Array, "N"]
+
+
+@dataclasses.dataclass(frozen=True)
+class HashSet:
+    """eta = scale until `x` was first seen, and 0 from then on. The table has 2**bits bits."""
+
+    bits: int = 24
+    hash: Hash = XXH32
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_bits(self.bits, 32)
+        check_scale(self.scale)
+
+    def init(self, key: Key) -> HashSetState:
+        return HashSetState(jnp.zeros(max(2**self.bits // _WORD, 1), jnp.uint32))
+
+    def variance(self, state: HashSetState, x: Shaped[Array, "..."]) -> Float[Array, ""]:
+        word, bit = _place(_fold(self.hash(x), self.bits))
+        return jnp.where(_read(state.words, word) & bit == 0, self.scale, 0.0)
+
+    def update(self, state: HashSetState, xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]) -> HashSetState:
+        entries = jax.vmap(lambda x: _fold(self.hash(x), self.bits))(xs)
+        # A row that was not seen stands in for one that was, whose twin it then is.
+        entries = jnp.sort(jnp.where(mask, entries, entries[jnp.argmax(mask)]))
+        twin = jnp.concatenate([jnp.zeros(1, bool), entries[1:] == entries[:-1]])
+        word, bit = _place(entries)
+        # Bits that are all different and not yet set add up to their union, also within one word.
+        new = mask.any() & ~twin & (_read(state.words, word) & bit == 0)
+        return HashSetState(_add(state.words, word, jnp.where(new, bit, 0)))
+
+    def known(self, state: HashSetState) -> UInt32[Array, ""]:
+        """How many different hashes were seen."""
+        return jnp.sum(jax.lax.population_count(state.words), dtype=jnp.uint32)
+
+
+@dataclasses.dataclass(frozen=True)
+class HashCounts:
+    """eta = scale / (n + epsilon), where n counts what shares the hash of `x`. The table has 2**bits numbers."""
+
+    bits: int = 20
+    hash: Hash = XXH32
+    epsilon: float = 0.1
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_bits(self.bits, 31)
+        check_epsilon(self.epsilon)
+        check_scale(self.scale)
+
+    def init(self, key: Key) -> HashCountsState:
+        return HashCountsState(jnp.zeros(2**self.bits, jnp.uint32))
+
+    def variance(self, state: HashCountsState, x: Shaped[Array, "..."]) -> Float[Array, ""]:
+        visits = _read(state.visits, self._entry(x))
+        return inverse_count(visits, self.epsilon, self.scale)
+
+    def update(
+        self, state: HashCountsState, xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]
+    ) -> HashCountsState:
+        entries = jax.vmap(self._entry)(xs)
+        return HashCountsState(_add(state.visits, entries, mask.astype(jnp.uint32)))
+
+    def known(self, state: HashCountsState) -> UInt32[Array, ""]:
+        """How many different hashes were seen."""
+        return jnp.sum(state.visits > 0, dtype=jnp.uint32)
+
+    def _entry(self, x: Shaped[Array, "..."]) -> Int32[Array, ""]:
+        return _fold(self.hash(x), self.bits).astype(jnp.int32)
+
+
+def _fold(hashed: UInt32[Array, ""], bits: int) -> UInt32[Array, ""]:
+    """Keeps a hash of up to `bits` bits as it is, and lets every bit of a longer one matter."""
+    folded = hashed
+    for shift in range(bits, 32, bits):
+        folded = folded ^ (hashed >> shift)
+    return folded & jnp.uint32(2**bits - 1)
+
+
+def _place(entry: UInt32[Array, "*B"]) -> tuple[Int32[Array, "*B"], UInt32[Array, "*B"]]:
+    """The word of the table that holds an entry, and the entry's bit in it."""
+    return (entry // _WORD).astype(jnp.int32), jnp.uint32(1) << (entry % _WORD)
+
+
+def _read(table: UInt32[Array, "N"], index: Int32[Array, "*B"]) -> UInt32[Array, "*B"]:
+    return table.at[index].get(mode="promise_in_bounds")
+
+
+def _add(
+    table: UInt32[Array, "N"], index: Int32[Array, "B"], values: UInt32[Array, "B"]
+) -> UInt32[Array, "N"]:
+    return table.at[index].add(values, mode="promise_in_bounds")
+
+
+def _check_bits(bits: int, most: int) -> None:
+    if not 1 <= bits <= most:
+        raise ValueError(f"a table has 2**bits entries: give bits from 1 to {most}, got {bits}")

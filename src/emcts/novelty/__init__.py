@@ -4,6 +4,19 @@ from emcts.novelty.base import Novelty
 from emcts.novelty.counts import Counts
 from emcts.novelty.hash_functions import SimHash, xxh32_hash
 from emcts.novelty.hashes import HashCounts, HashSet
+from emcts.novelty.normalised import Normalised
+from emcts.novelty.rnd import Rnd
 from emcts.novelty.xxh32 import as_bytes, xxh32
 
-__all__ = ["Counts", "HashCounts", "HashSet", "Novelty", "SimHash", "as_bytes", "xxh32", "xxh32_hash"]
+__all__ = [
+    "Counts",
+    "HashCounts",
+    "HashSet",
+    "Normalised",
+    "Novelty",
+    "Rnd",
+    "SimHash",
+    "as_bytes",
+    "xxh32",
+    "xxh32_hash",
+]

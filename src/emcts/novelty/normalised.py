@@ -1,0 +1,50 @@
+"""Variances in units of what is unseen, for estimators whose own scale is an accident of their networks."""
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PyTree, Shaped
+
+from emcts.novelty.base import Novelty, check_scale
+from emcts.types import Key, Replaceable, record
+
+
+@record
+class NormalisedState(Replaceable):
+    """The state inside, and the mean variance of the probes before anything was seen."""
+
+    inner: PyTree
+    unit: Float[Array, ""]
+
+
+@dataclasses.dataclass(frozen=True)
+class Normalised:
+    """The variance of `novelty`, scaled so that it starts at about `scale`.
+
+    `probes` draws a batch of inputs like those to come, by whose mean variance at the start all are divided.
+    The scale of `novelty` itself cancels.
+    """
+
+    novelty: Novelty
+    probes: Callable[[Key], Shaped[Array, "P ..."]]
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_scale(self.scale)
+
+    def init(self, key: Key) -> NormalisedState:
+        novelty_key, probe_key = jax.random.split(key)
+        inner = self.novelty.init(novelty_key)
+        variances = jax.vmap(self.novelty.variance, (None, 0))(inner, self.probes(probe_key))
+        # Of an estimator that is never uncertain, the variance stays 0 instead of becoming 0 / 0.
+        return NormalisedState(inner, jnp.maximum(jnp.mean(variances), jnp.finfo(variances.dtype).tiny))
+
+    def variance(self, state: NormalisedState, x: Shaped[Array, "..."]) -> Float[Array, ""]:
+        return self.scale * self.novelty.variance(state.inner, x) / state.unit
+
+    def update(
+        self, state: NormalisedState, xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]
+    ) -> NormalisedState:
+        return state.replace(inner=self.novelty.update(state.inner, xs, mask))

@@ -1,0 +1,127 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from emcts.novelty import Counts, Normalised, Rnd
+from tests.novelty.networks import Row, mlp
+
+KEY = jax.random.key(0)
+
+
+def tables(predictor, target, optimiser, scale=1.0):
+    return Rnd(
+        lambda key: Row(jnp.array(predictor, float)),
+        lambda key: Row(jnp.array(target, float)),
+        optimiser,
+        scale,
+    )
+
+
+def test_by_hand():
+    """Gradient descent on the mean over two rows, of which one is masked: p -= 2 * rate * (p - t)."""
+    rnd = tables([[0, 0], [5, 5]], [[1, -2], [5, 4]], optax.sgd(0.1), scale=3.0)
+
+    @jax.jit
+    def run():
+        state = rnd.init(KEY)
+        new = rnd.update(state, jnp.array([0, 0, 1]), jnp.array([True, True, False]))
+        before, after = (jax.vmap(rnd.variance, (None, 0))(s, jnp.arange(2)) for s in (state, new))
+        return before, after, new
+
+    before, after, new = run()
+    np.testing.assert_allclose(before, [3 * 5, 3 * 1], rtol=1e-6)
+    np.testing.assert_allclose(new.predictor.table, [[0.2, -0.4], [5.0, 5.0]], rtol=1e-6)
+    np.testing.assert_allclose(after, [3 * (0.64 + 2.56), 3], rtol=1e-6)
+    np.testing.assert_array_equal(new.target.table, [[1, -2], [5, 4]])
+
+
+def test_the_mean_is_over_the_rows_seen():
+    rnd = tables([[0.0], [0.0]], [[1.0], [1.0]], optax.sgd(0.5))
+    new = jax.jit(lambda *seen: rnd.update(rnd.init(KEY), *seen))(
+        jnp.array([0, 0, 1, 1]), jnp.array([True, False, True, False])
+    )
+    np.testing.assert_allclose(new.predictor.table, [[0.5], [0.5]], rtol=1e-6)
+
+
+def test_momentum_does_not_move_what_saw_nothing():
+    rnd = Rnd(mlp(3, 8, 4), mlp(3, 4, 4), optax.adam(0.1))
+
+    @jax.jit
+    def run():
+        xs = jnp.ones((2, 3))
+        state = rnd.update(rnd.init(KEY), xs, jnp.ones(2, bool))
+        return state, rnd.update(state, xs, jnp.zeros(2, bool)), rnd.update(state, 0 * xs, jnp.ones(2, bool))
+
+    state, unseen, seen = run()
+    jax.tree.map(np.testing.assert_array_equal, unseen, state)
+    assert seen.optimiser_state[0].count == 2
+
+
+def test_garbage_in_masked_rows_does_no_harm():
+    rnd = Rnd(mlp(3, 8, 4), mlp(3, 4, 4), optax.adam(0.1))
+
+    @jax.jit
+    def run(masked_row):
+        xs = jnp.stack([jnp.arange(3.0), masked_row])
+        return rnd.update(rnd.init(KEY), xs, jnp.array([True, False]))
+
+    jax.tree.map(np.testing.assert_array_equal, run(jnp.full(3, jnp.nan)), run(jnp.ones(3)))
+
+
+def test_normalised_starts_at_scale():
+    """However large the networks' outputs are."""
+    probes = lambda key: jax.random.normal(key, (256, 6))  # noqa: E731
+    large = Rnd(mlp(6, 8, 4, scale=5.0), mlp(6, 4, 4), optax.sgd(0.1), scale=7.0)
+
+    @jax.jit
+    def unseen(key):
+        init_key, test_key = jax.random.split(key)
+        novelty = Normalised(large, probes, scale=2.0)
+        state, xs = novelty.init(init_key), probes(test_key)
+        return (
+            jax.vmap(novelty.variance, (None, 0))(state, xs).mean(),
+            jax.vmap(large.variance, (None, 0))(state.inner, xs).mean(),
+        )
+
+    normalised, raw = jax.vmap(unseen)(jax.random.split(KEY, 3))
+    np.testing.assert_allclose(normalised, 2, rtol=0.2)
+    assert (raw > 100).all()
+
+
+def test_normalised_falls_with_what_it_wraps():
+    novelty = Normalised(Counts(4, epsilon=0.5), lambda key: jnp.arange(4), scale=3.0)
+
+    @jax.jit
+    def run():
+        state = novelty.init(KEY)
+        new = novelty.update(state, jnp.array([1, 1]), jnp.array([True, False]))
+        return jnp.stack([jax.vmap(novelty.variance, (None, 0))(s, jnp.arange(4)) for s in (state, new)])
+
+    np.testing.assert_allclose(run(), [[3.0, 3, 3, 3], [3.0, 1, 3, 3]], rtol=1e-6)
+
+
+def test_normalising_what_is_never_uncertain():
+    novelty = Normalised(Counts(4), lambda key: jnp.array([-1, 4]))
+    assert novelty.variance(novelty.init(KEY), jnp.int32(4)) == 0
+
+
+def test_networks_hold_arrays_alone():
+    perceptron = lambda key: eqx.nn.MLP(3, 4, 8, 1, key=key)  # noqa: E731
+    with pytest.raises(ValueError, match=r"leaves must be arrays.*activation.*static field"):
+        Rnd(perceptron, mlp(3, 8, 4), optax.sgd(0.1)).init(KEY)
+
+
+def test_networks_have_as_many_outputs():
+    rnd = Rnd(mlp(3, 8, 1), mlp(3, 8, 4), optax.sgd(0.1))
+    with pytest.raises(ValueError, match=r"\(1,\).*\(4,\)"):
+        jax.eval_shape(lambda: rnd.variance(rnd.init(KEY), jnp.ones(3)))
+
+
+def test_scales_are_checked():
+    with pytest.raises(ValueError, match="at least 0, got -2.0"):
+        Rnd(mlp(3, 8, 4), mlp(3, 8, 4), optax.sgd(0.1), scale=-2.0)
+    with pytest.raises(ValueError, match="at least 0, got -1.0"):
+        Normalised(Counts(4), lambda key: jnp.arange(4), scale=-1.0)

@@ -2,6 +2,7 @@
 
 from emcts.novelty.base import Novelty
 from emcts.novelty.counts import Counts
+from emcts.novelty.ensemble import Ensemble
 from emcts.novelty.hash_functions import SimHash, xxh32_hash
 from emcts.novelty.hashes import HashCounts, HashSet
 from emcts.novelty.normalised import Normalised
@@ -10,6 +11,7 @@ from emcts.novelty.xxh32 import as_bytes, xxh32
 
 __all__ = [
     "Counts",
+    "Ensemble",
     "HashCounts",
     "HashSet",
     "Normalised",

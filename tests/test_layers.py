@@ -14,9 +14,10 @@ MAY_IMPORT = {
     "envs": {"types"},
     "novelty": {"types"},
     "models": {"types", "envs", "novelty"},
-    "agents": {"types", "search", "envs", "novelty", "models"},
-    "experiments": {"types", "search", "envs", "novelty", "models", "agents"},
-    "cli": {"types", "search", "envs", "novelty", "models", "agents", "experiments"},
+    "runs": {"types", "envs"},
+    "agents": {"types", "search", "envs", "novelty", "models", "runs"},
+    "experiments": {"types", "search", "envs", "novelty", "models", "runs", "agents"},
+    "cli": {"types", "search", "envs", "novelty", "models", "runs", "agents", "experiments"},
 }
 
 

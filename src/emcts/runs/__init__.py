@@ -1,0 +1,1 @@
+"""Runs: folders that training fills, that survive a crash, and from which it goes on bit for bit."""

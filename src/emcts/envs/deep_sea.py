@@ -6,6 +6,7 @@ column left or right. The rules are those of bsuite's `deep_sea`, cell by cell.
 
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -63,6 +64,10 @@ class DeepSea:
         """Of the path that always goes right; its mean, where rewards are stochastic."""
         return TREASURE - MOVE_COST
 
+    def with_map(self, right_actions: Int[Array, "N N"]) -> "DeepSea":
+        """The same sea with another action map, which may be traced: so each seed of a `vmap` has its own."""
+        return _MappedDeepSea(self.size, self.seed, self.stochastic, right_actions)
+
     @functools.cached_property
     def right_actions(self) -> Int[np.ndarray, "N N"]:
         """The action that means right, for each cell."""
@@ -96,6 +101,20 @@ class DeepSea:
         """The number of the cell, row by row; N * N once the episode is over (`mode="drop"` skips it)."""
         return jnp.minimum(state.row * self.size + state.column, self.size**2)
 
+    @property
+    def num_states(self) -> int:
+        """How many cells can be reached."""
+        return self.size * (self.size + 1) // 2
+
+    def index(self, state: DeepSeaState) -> Int[Array, ""]:
+        """The number of a cell among those that can be reached, row by row; `num_states` once the episode is over."""
+        return jnp.minimum(state.row * (state.row + 1) // 2 + state.column, self.num_states)
+
+    def state_at(self, index: Int[Array, ""]) -> DeepSeaState:
+        """The inverse of `index`."""
+        rows, columns = np.tril_indices(self.size)
+        return DeepSeaState(jnp.asarray(rows, jnp.int32)[index], jnp.asarray(columns, jnp.int32)[index])
+
     def right_action(self, state: DeepSeaState) -> Int[Array, ""]:
         return jnp.asarray(self.right_actions).at[state.row, state.column].get(mode="clip")
 
@@ -127,3 +146,8 @@ class DeepSea:
             noise = jax.random.normal(key)
             reward = reward + jnp.where(treasure | bottom_left, noise, 0.0)
         return reward
+
+
+@dataclasses.dataclass(frozen=True)
+class _MappedDeepSea(DeepSea):
+    right_actions: Any = None

@@ -1,0 +1,1 @@
+"""Agents that learn: acting, replay, targets, losses, the training loop, and the agents composed of them."""

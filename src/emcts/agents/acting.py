@@ -1,0 +1,85 @@
+"""Acting: some moves of all lanes, each planned by a search, remembered, and shown to the novelty estimator."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from emcts.agents import replay as replays
+from emcts.agents.agent import Agent, Seen
+from emcts.agents.replay import Step
+from emcts.agents.state import NEVER, Episodes, TrainState
+from emcts.envs.base import choose
+from emcts.types import Key, Replaceable, record
+
+
+@record
+class Played(Replaceable):
+    """What happened, for each move and lane [T, L]. Returns count where an episode ended."""
+
+    ended: Bool[Array, "T L"]
+    episode_return: Float[Array, "T L"]
+    success: Bool[Array, "T L"]
+    value_std: Float[Array, "T L"]  # at the root of the search
+    keepsake: PyTree
+
+
+def act(agent: Agent, state: TrainState) -> tuple[TrainState, Played]:
+    """Plays `schedule.moves` moves with the networks as they are."""
+    env = agent.world(state.world)
+    judge_state = agent.judge.states(env, state.networks)
+    with_novelty = agent.judge.steps(env, state.networks)
+    judged_before = with_novelty(state.novelty)
+    brief = agent.lanes.brief
+
+    def move(carry: TrainState, inputs: tuple[Key, Int[Array, ""]]) -> tuple[TrainState, Played]:
+        plan_key, step_key, reset_key = jax.random.split(inputs[0], 3)
+        judge_step = with_novelty(carry.novelty) if agent.seen is Seen.ACTING else judged_before
+        before = carry.episodes.state
+        plan = agent.acting(plan_key, agent.planning.model(env, judge_state, judge_step), before, brief)
+        lanes = plan.action.shape[0]
+        after, outcome = jax.vmap(env.step)(before, plan.action, jax.random.split(step_key, lanes))
+        paid = carry.episodes.paid + outcome.reward
+        fresh = jax.vmap(env.init)(jax.random.split(reset_key, lanes))
+        episodes = Episodes(jax.vmap(choose)(outcome.over, fresh, after), jnp.where(outcome.over, 0.0, paid))
+        success = jax.vmap(agent.worlds.success, in_axes=(None, 0, 0))(env, after, outcome)
+        step = Step(
+            state=jax.vmap(agent.worlds.pack)(before),
+            action=plan.action,
+            reward=outcome.reward,
+            terminated=outcome.terminated,
+            truncated=outcome.truncated,
+            policy=plan.policy,
+        )
+        carry = carry.replace(
+            episodes=episodes,
+            replay=replays.add(carry.replay, step),
+            novelty=_look(agent, env, carry.novelty, before, plan.action, after),
+            log=_note(env, carry.log, before, success, inputs[1]),
+        )
+        keepsake = jax.vmap(agent.worlds.keepsake)(after)
+        return carry, Played(outcome.over, paid, success, plan.value_std, keepsake)
+
+    key, moves_key = jax.random.split(state.key)
+    moves = agent.schedule.moves
+    first = state.log.iterations * agent.steps_per_iteration
+    numbers = first + jnp.arange(moves, dtype=jnp.int32) * len(agent.lanes)
+    return jax.lax.scan(move, state.replace(key=key), (jax.random.split(moves_key, moves), numbers))
+
+
+def _look(agent: Agent, env: Any, novelty: PyTree, before: Any, action: Array, after: Any) -> PyTree:
+    if agent.seen is not Seen.ACTING:
+        return novelty
+    seen = jax.vmap(agent.judge.looked_at, in_axes=(None, 0, 0, 0))(env, before, action, after)
+    return agent.judge.novelty.update(novelty, seen, jnp.ones(action.shape, bool))
+
+
+def _note(env: Any, log: Any, before: Any, success: Bool[Array, "L"], steps: Int[Array, ""]) -> Any:
+    """Lanes move one after the other, as far as steps are counted."""
+    when = steps + jnp.argmax(success).astype(jnp.int32) + 1
+    first = (log.first_success == NEVER) & jnp.any(success)
+    log = log.replace(first_success=jnp.where(first, when, log.first_success))
+    if log.visited.shape[0] == 0:
+        return log
+    return log.replace(visited=log.visited.at[jax.vmap(env.index)(before)].set(True, mode="drop"))

@@ -1,0 +1,152 @@
+"""An agent as a composition: what it plans with, how it acts, what it learns from, and how often."""
+
+import dataclasses
+import enum
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import optax
+from jaxtyping import PyTree
+
+from emcts.agents.planners import Brief, Planner
+from emcts.agents.targets import Reanalyse
+from emcts.agents.worlds import Worlds
+from emcts.models.judges import Judge, StateJudge, StepJudge
+from emcts.models.networks import Networks
+from emcts.models.true import TrueModel
+from emcts.types import Key
+
+
+class Seen(enum.Enum):
+    """When a state stops being new: once it was met, or once the network was trained on it."""
+
+    ACTING = "acting"
+    TRAINING = "training"
+
+
+@dataclasses.dataclass(frozen=True)
+class Lanes:
+    """Episodes that run side by side: the beta of each, and whether it explores."""
+
+    betas: tuple[float, ...]
+    exploring: tuple[bool, ...]
+
+    def __post_init__(self) -> None:
+        if not self.betas or len(self.betas) != len(self.exploring):
+            raise ValueError(
+                f"{len(self.betas)} betas for {len(self.exploring)} lanes: give one for each, and at least one lane"
+            )
+
+    @property
+    def brief(self) -> Brief:
+        return Brief(jnp.array(self.betas, jnp.float32), jnp.array(self.exploring))
+
+    def __len__(self) -> int:
+        return len(self.betas)
+
+
+@dataclasses.dataclass(frozen=True)
+class Planning:
+    """What turns judgements into a planning model: discount, and the leaf rule `min(max(u, c eta), largest)`."""
+
+    discount: float
+    leaf_factor: float = 1.0
+    largest_variance: float = float("inf")
+
+    def model(self, env: Any, judge_state: StateJudge, judge_step: StepJudge) -> TrueModel:
+        return TrueModel(
+            env, judge_state, judge_step, self.discount, self.leaf_factor, self.largest_variance
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class LossWeights:
+    """Of each head. `caution` T weights a state by `0.5 + sigmoid(-T * std)` of its value: 0 trusts all alike."""
+
+    value: float = 1.0
+    policy: float = 1.0
+    exploration: float = 1.0
+    ube: float = 1.0
+    reward: float = 1.0
+    caution: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """The replay: how much it holds, and how it is sampled.
+
+    `correction` is the exponent of the importance weights at the start and the end of training.
+    """
+
+    capacity: int
+    batch_size: int
+    sequence: int = 1
+    priority_exponent: float = 0.6
+    correction: tuple[float, float] = (0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        if self.capacity < self.batch_size:
+            raise ValueError(
+                f"replay of {self.capacity} steps holds less than one batch of {self.batch_size}: "
+                "raise capacity or lower batch_size"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """An iteration is `moves` of all lanes, then `updates` of the networks; before `warm_up` steps, none.
+
+    Targets come from the networks as they were at the last of every `target_every` iterations.
+    """
+
+    moves: int
+    updates: int
+    warm_up: int
+    target_every: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("moves", "updates", "target_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"schedule.{name} is {getattr(self, name)}: give at least 1")
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """Episodes without noise and without exploring. One that has not ended after `max_steps` is cut off."""
+
+    planner: Planner
+    episodes: int
+    max_steps: int
+    beta: float = 0.0
+    solved_return: float | None = None  # a mean return from which on the world counts as solved
+
+
+@dataclasses.dataclass(frozen=True)
+class Agent:
+    """Everything that the training loop needs to know."""
+
+    worlds: Worlds
+    judge: Judge
+    make_networks: Callable[[Key], Networks]
+    planning: Planning
+    acting: Planner
+    lanes: Lanes
+    seen: Seen
+    reanalyse: Reanalyse
+    weights: LossWeights
+    optimiser: optax.GradientTransformation
+    memory: Memory
+    schedule: Schedule
+    evaluation: Evaluation
+
+    @property
+    def steps_per_iteration(self) -> int:
+        return self.schedule.moves * len(self.lanes)
+
+    @property
+    def replay_rows(self) -> int:
+        return -(-self.memory.capacity // len(self.lanes))
+
+    def world(self, drawn: PyTree) -> Any:
+        return self.worlds.world(drawn)

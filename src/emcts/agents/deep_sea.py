@@ -1,0 +1,180 @@
+"""The AlphaZero family in Deep Sea: transitions are given; reward, value and their uncertainty are learned."""
+
+import dataclasses
+from typing import Any
+
+import optax
+
+from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Planning, Schedule, Seen
+from emcts.agents.planners import Gumbel, Planner, Puct, UbeAtRoot
+from emcts.agents.targets import Ahead, NStep, Reanalyse, searched_or_td
+from emcts.agents.worlds import DeepSeas
+from emcts.models.judges import FiniteJudge, Unaware
+from emcts.models.layers import mlp
+from emcts.models.networks import finite_networks
+from emcts.models.ube import horizon_factor
+from emcts.novelty import Counts, Novelty
+from emcts.types import Key
+
+
+@dataclasses.dataclass(frozen=True)
+class DeepSeaSettings:
+    """Of a training in Deep Sea. Steps are those of all episodes, of one seed."""
+
+    size: int = 10
+    stochastic: bool = False
+    total_env_steps: int = 10_000
+    """when training ends"""
+    steps_between_evaluations: int = 200
+    beta: float = 1.0
+    """what a standard deviation is worth to an episode that explores"""
+    episodes: int = 2
+    """that run side by side"""
+    exploring_episodes: int = 1
+    """of those; the others exploit"""
+    novelty: str = "counts"
+    """counts, rnd or ensemble"""
+    count_epsilon: float = 0.01
+    """a transition that was seen n times has variance 1 / (n + this)"""
+    rnd_scale: float = 1.0
+    rnd_learning_rate: float = 5e-4
+    discount: float = 0.995
+    simulations: int = 50
+    temperature: float = 0.0
+    """of the actions of episodes that exploit; 0 takes the most visited"""
+    value_moves: int = 0
+    """rewards that a value target takes from the replay; 0 takes the larger of a search and of one move"""
+    ube_moves: int = 0
+    """moves that a UBE target takes from the replay before it looks ahead, 0 or 1"""
+    reanalysed: float = 1.0
+    """share of the policy targets that are searched anew"""
+    width: int = 256
+    """of the two hidden layers of each network"""
+    learning_rate: float = 5e-4
+    batch_size: int = 256
+    sequence: int = 1
+    """steps in a row that each sample of the replay gives"""
+    replay_capacity: int = 100_000
+    priority_exponent: float = 0.6
+    correction: tuple[float, float] = (0.4, 1.0)
+    value_weight: float = 0.5
+    policy_weight: float = 0.5
+    reward_weight: float = 1.0
+    ube_weight: float = 0.125
+    caution: float = 0.0
+    """weights losses by 0.5 + sigmoid(-this * std): above 0, what is uncertain counts less"""
+    moves_per_iteration: int = 5
+    updates_per_iteration: int = 10
+    warm_up: int = 300
+    reanalyse_beta: float = 0.0
+    """below 0, targets are pessimistic"""
+    evaluation_beta: float = 0.0
+    evaluation_episodes: int = 1
+
+
+def az(settings: DeepSeaSettings) -> Agent:
+    """AlphaZero: explores by Dirichlet noise and by drawing actions."""
+    acting = Puct(settings.simulations, dirichlet_fraction=0.25, temperature=1.0)
+    lanes = Lanes((0.0,) * settings.episodes, (False,) * settings.episodes)
+    return _agent(settings, acting, lanes, Unaware(), ube=False)
+
+
+def az_ube(settings: DeepSeaSettings) -> Agent:
+    """AlphaZero that explores by the score of one step ahead; its search knows of no uncertainty."""
+    acting = UbeAtRoot(Puct(settings.simulations, temperature=settings.temperature))
+    return _agent(settings, acting, _lanes(settings), make_novelty(settings), ube=True)
+
+
+def e_az(settings: DeepSeaSettings) -> Agent:
+    """Epistemic AlphaZero: its search explores."""
+    acting = Puct(settings.simulations, temperature=settings.temperature)
+    return _agent(settings, acting, _lanes(settings), make_novelty(settings), ube=True)
+
+
+def make_novelty(settings: DeepSeaSettings) -> Novelty:
+    """By the name in the settings."""
+    table = {"counts": _counts, "rnd": _rnd}
+    if settings.novelty not in table:
+        raise ValueError(f"unknown novelty {settings.novelty!r}: choose one of {', '.join(table)}")
+    return table[settings.novelty](settings)
+
+
+def _agent(
+    settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: Novelty, *, ube: bool
+) -> Agent:
+    worlds = DeepSeas(settings.size, settings.stochastic)
+    env = worlds.example
+
+    def make_networks(key: Key) -> Any:
+        return finite_networks(
+            env.num_states, env.num_actions, widths=(settings.width,) * 2, limit=10, ube=ube, key=key
+        )
+
+    factor = horizon_factor(settings.discount, settings.size)
+    greedy = Gumbel(settings.simulations, gumbel_scale=0.0)
+    return Agent(
+        worlds=worlds,
+        judge=FiniteJudge(novelty),
+        make_networks=make_networks,
+        planning=Planning(settings.discount, factor),
+        acting=acting,
+        lanes=lanes,
+        seen=Seen.TRAINING if settings.novelty == "rnd" else Seen.ACTING,
+        reanalyse=Reanalyse(
+            planner=Gumbel(settings.simulations),
+            value=NStep(settings.value_moves) if settings.value_moves else searched_or_td,
+            ube=Ahead(settings.ube_moves),
+            moves=max(settings.value_moves, settings.ube_moves, 1),
+            beta=settings.reanalyse_beta,
+            fraction=settings.reanalysed,
+            needs_novelty=settings.reanalyse_beta != 0,
+        ),
+        weights=LossWeights(
+            value=settings.value_weight,
+            policy=settings.policy_weight,
+            ube=settings.ube_weight,
+            reward=settings.reward_weight,
+            caution=settings.caution,
+        ),
+        optimiser=optax.adam(settings.learning_rate),
+        memory=Memory(
+            capacity=settings.replay_capacity,
+            batch_size=settings.batch_size,
+            sequence=settings.sequence,
+            priority_exponent=settings.priority_exponent,
+            correction=settings.correction,
+        ),
+        schedule=Schedule(
+            settings.moves_per_iteration, settings.updates_per_iteration, warm_up=settings.warm_up
+        ),
+        evaluation=Evaluation(
+            greedy,
+            settings.evaluation_episodes,
+            max_steps=settings.size,
+            beta=settings.evaluation_beta,
+            solved_return=env.optimal_return - 0.005,
+        ),
+    )
+
+
+def _lanes(settings: DeepSeaSettings) -> Lanes:
+    exploring = tuple(lane < settings.exploring_episodes for lane in range(settings.episodes))
+    return Lanes(tuple(settings.beta if explores else 0.0 for explores in exploring), exploring)
+
+
+def _counts(settings: DeepSeaSettings) -> Counts:
+    env = DeepSeas(settings.size).example
+    return Counts(env.num_states * env.num_actions, epsilon=settings.count_epsilon)
+
+
+def _rnd(settings: DeepSeaSettings) -> Any:
+    env = DeepSeas(settings.size).example
+    pairs = env.num_states * env.num_actions
+    from emcts.novelty import Rnd
+
+    return Rnd(
+        predictor=lambda key: mlp(pairs, (1024, 1024, 512), key=key, finite=True),
+        target=lambda key: mlp(pairs, (512, 512), key=key, finite=True),
+        optimiser=optax.adam(settings.rnd_learning_rate),
+        scale=settings.rnd_scale,
+    )

@@ -1,0 +1,67 @@
+"""Episodes that are neither noisy nor exploring, played to their end."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from emcts.agents.agent import Agent
+from emcts.agents.planners import exploiting_brief
+from emcts.agents.state import TrainState
+from emcts.types import Key, Replaceable, record
+
+
+@record
+class Evaluated(Replaceable):
+    """Of each episode."""
+
+    episode_return: Float[Array, "E"]
+    length: Int[Array, "E"]
+
+
+@record
+class _Game(Replaceable):
+    state: Any
+    over: Bool[Array, "E"]
+    paid: Float[Array, "E"]
+    length: Int[Array, "E"]
+    time: Int[Array, ""]
+    key: Key
+
+
+def evaluate(agent: Agent, state: TrainState, key: Key, *, episodes: int, beta: float = 0.0) -> Evaluated:
+    """Plays `episodes` with the networks as they are; a `beta` below 0 is careful."""
+    env = agent.world(state.world)
+    evaluation = agent.evaluation
+    model = agent.planning.model(
+        env, agent.judge.states(env, state.networks), agent.judge.steps(env, state.networks)(state.novelty)
+    )
+    init_key, play_key = jax.random.split(key)
+
+    def going(game: _Game) -> Bool[Array, ""]:
+        return ~jnp.all(game.over) & (game.time < evaluation.max_steps)
+
+    def move(game: _Game) -> _Game:
+        key, plan_key, step_key = jax.random.split(game.key, 3)
+        plan = evaluation.planner(plan_key, model, game.state, exploiting_brief(game.state, beta))
+        after, outcome = jax.vmap(env.step)(game.state, plan.action, jax.random.split(step_key, episodes))
+        return _Game(
+            state=after,
+            over=game.over | outcome.over,
+            paid=game.paid + jnp.where(game.over, 0.0, outcome.reward),
+            length=game.length + ~game.over,
+            time=game.time + 1,
+            key=key,
+        )
+
+    start = _Game(
+        state=jax.vmap(env.init)(jax.random.split(init_key, episodes)),
+        over=jnp.zeros(episodes, bool),
+        paid=jnp.zeros(episodes),
+        length=jnp.zeros(episodes, jnp.int32),
+        time=jnp.int32(0),
+        key=play_key,
+    )
+    end = jax.lax.while_loop(going, move, start)
+    return Evaluated(end.paid, end.length)

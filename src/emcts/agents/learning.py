@@ -1,0 +1,146 @@
+"""Learning: sampled stories, their targets by one large search, and a few updates of the networks."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+from emcts.agents import replay as replays
+from emcts.agents.agent import Agent, Seen
+from emcts.agents.losses import Learned, batch_loss
+from emcts.agents.replay import Sample
+from emcts.agents.state import NEVER, TrainState
+from emcts.agents.targets import Context, Story, Targets
+from emcts.types import Key
+
+
+def learn(agent: Agent, state: TrainState, progress: Float[Array, ""]) -> tuple[TrainState, Learned]:
+    """All batches of an iteration are drawn, and their targets made, before the first update.
+
+    So one search serves them all. `progress` goes from 0 to 1 over the whole training.
+    """
+    env = agent.world(state.world)
+    key, sample_key, target_key = jax.random.split(state.key, 3)
+    memory, updates = agent.memory, agent.schedule.updates
+    at = replays.sample(
+        state.replay,
+        sample_key,
+        updates * memory.batch_size,
+        exponent=memory.priority_exponent,
+        ahead=memory.sequence - 1 + agent.reanalyse.moves,
+    )
+    start, end = memory.correction
+    size = state.replay.filled * len(agent.lanes)
+    importance = replays.importance(at, size, start + (end - start) * progress)
+    story = recall(agent, env, state, at)
+    targets = make_targets(agent, env, state, story, target_key)
+    importance = jnp.repeat(importance, memory.sequence)
+    batches = jax.tree.map(
+        lambda leaf: leaf.reshape(updates, -1, *leaf.shape[1:]),
+        (story.state(0), story.actions[:, 0], targets, importance),
+    )
+
+    def update(carry: Any, batch: Any) -> tuple[Any, Learned]:
+        networks, optimiser, novelty = carry
+        states, actions, targets, importance = batch
+        gradient, learned = jax.grad(batch_loss, has_aux=True)(
+            networks, agent.judge, env, states, actions, targets, importance, agent.weights
+        )
+        changes, optimiser = agent.optimiser.update(gradient, optimiser, networks)
+        networks = optax.apply_updates(networks, changes)
+        return (networks, optimiser, _look(agent, env, novelty, states, actions, target_key)), learned
+
+    carry = (state.networks, state.optimiser, state.novelty)
+    (networks, optimiser, novelty), learned = jax.lax.scan(update, carry, batches)
+    errors = learned.value_error.reshape(-1, memory.sequence)[:, 0]
+    state = state.replace(
+        key=key,
+        networks=networks,
+        optimiser=optimiser,
+        novelty=novelty,
+        replay=replays.prioritise(state.replay, at, errors + 1e-3),
+        log=_note(agent, state.log, learned),
+    )
+    return state, jax.tree.map(jnp.mean, learned.replace(value_error=learned.value_error.mean(axis=1)))
+
+
+def refresh_target(agent: Agent, state: TrainState) -> TrainState:
+    """Copies the networks into the target, every `schedule.target_every` iterations."""
+    due = state.log.iterations % agent.schedule.target_every == 0
+    target = jax.tree.map(lambda new, old: jnp.where(due, new, old), state.networks, state.target)
+    return state.replace(target=target)
+
+
+def recall(agent: Agent, env: Any, state: TrainState, at: Sample) -> Story:
+    """The sampled steps with what came after them; each step of a sequence is a story of its own."""
+    sequence, moves = agent.memory.sequence, agent.reanalyse.moves
+    steps = replays.window(state.replay, at, sequence + moves)
+
+    def each_start(leaf: Array) -> Array:
+        windows = jnp.stack([leaf[:, start : start + moves + 1] for start in range(sequence)], axis=1)
+        return windows.reshape(-1, *windows.shape[2:])
+
+    steps = jax.tree.map(each_start, steps)
+    unpack = jax.vmap(jax.vmap(agent.worlds.unpack, in_axes=(None, 0)), in_axes=(None, 0))
+    return Story(
+        states=unpack(env, steps.state),
+        actions=steps.action[:, :-1],
+        rewards=steps.reward[:, :-1],
+        terminated=steps.terminated[:, :-1],
+        truncated=steps.truncated[:, :-1],
+        policy=steps.policy[:, 0],
+    )
+
+
+def make_targets(agent: Agent, env: Any, state: TrainState, story: Story, key: Key) -> Targets:
+    """Targets by the target networks, and by what is known now."""
+    search_key, ahead_key, choice_key = jax.random.split(key, 3)
+    judge, reanalyse, planning = agent.judge, agent.reanalyse, agent.planning
+    judge_state = judge.states(env, state.target)
+    judge_step = judge.steps(env, state.target)(state.novelty)
+    model = planning.model(env, judge_state, judge_step)
+    plain = judge if reanalyse.needs_novelty else judge.known()
+    search_model = planning.model(env, judge_state, plain.steps(env, state.target)(state.novelty))
+    searched = judge.each(env, lambda states: reanalyse.search(search_key, search_model, states))
+    first = story.state(0)
+    context = Context(
+        story=story,
+        discount=planning.discount,
+        here=searched(first),
+        searched=searched,
+        value=judge.each(env, lambda states: jax.vmap(judge_state)(states).value),
+        ahead_variance=judge.each(env, lambda states: model.step_stds(states, ahead_key).max(axis=-1) ** 2),
+        local_variance=_local_variance(env, judge_step, first, story.actions[:, 0], ahead_key),
+    )
+    return reanalyse.targets(choice_key, context)
+
+
+def _local_variance(env: Any, judge_step: Any, states: Any, actions: Array, key: Key) -> Float[Array, "M"]:
+    def one(state: Any, action: Array) -> Float[Array, ""]:
+        after, outcome = env.step(state, action, key)
+        return judge_step(state, action, after, outcome).reward_variance
+
+    return jax.vmap(one)(states, actions)
+
+
+def _look(agent: Agent, env: Any, novelty: Any, states: Any, actions: Array, key: Key) -> Any:
+    if agent.seen is not Seen.TRAINING:
+        return novelty
+
+    def one(state: Any, action: Array) -> Array:
+        after, _ = env.step(state, action, key)
+        return agent.judge.looked_at(env, state, action, after)
+
+    return agent.judge.novelty.update(novelty, jax.vmap(one)(states, actions), jnp.ones(actions.shape, bool))
+
+
+def _note(agent: Agent, log: Any, learned: Learned) -> Any:
+    bad = ~jnp.isfinite(learned.total)
+    steps = (log.iterations + 1) * agent.steps_per_iteration
+    first = (log.not_finite == NEVER) & jnp.any(bad)
+    return log.replace(
+        train_steps=log.train_steps + agent.schedule.updates,
+        not_finite=jnp.where(first, steps, log.not_finite),
+    )

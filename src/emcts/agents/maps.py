@@ -1,0 +1,47 @@
+"""What an agent thinks of every cell of a grid: visits, the UBE head, and the uncertainty at the root of a search."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from emcts.agents.agent import Agent
+from emcts.agents.planners import Brief
+from emcts.agents.state import TrainState
+from emcts.envs import DeepSea
+
+Maps = Mapping[str, Float[Array, "N N"]]
+
+
+def uncertainty_maps(agent: Agent) -> Callable[[TrainState], Maps] | None:
+    """A function of one seed's state, or None if the world is no grid."""
+    if not isinstance(agent.worlds.example, DeepSea):
+        return None
+
+    def maps(state: TrainState) -> Maps:
+        env = agent.world(state.world)
+        judge_state = agent.judge.states(env, state.networks)
+        judge_step = agent.judge.steps(env, state.networks)(state.novelty)
+        model = agent.planning.model(env, judge_state, judge_step)
+        states = jax.vmap(env.state_at)(jnp.arange(env.num_states))
+        beta = max(agent.lanes.betas)
+        brief = Brief(jnp.full(env.num_states, beta), jnp.ones(env.num_states, bool))
+        plan = agent.acting(jax.random.key(0), model, states, brief)
+        judged = jax.vmap(judge_state)(states)
+        novelty = model.step_stds(states, jax.random.key(0)).max(axis=-1)
+        cells = {
+            "visited": state.log.visited.astype(jnp.float32),
+            "value": judged.value,
+            "UBE std": jnp.sqrt(jnp.maximum(judged.ube, 0)),
+            "std one step ahead": novelty,
+            "search std": plan.value_std,
+        }
+        return {name: _grid(env, states, values) for name, values in cells.items()}
+
+    return maps
+
+
+def _grid(env: DeepSea, states: Any, values: Float[Array, "states"]) -> Float[Array, "N N"]:
+    return jnp.zeros((env.size, env.size)).at[states.row, states.column].set(values)

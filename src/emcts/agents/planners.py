@@ -1,0 +1,165 @@
+"""How a search is run for a batch of states, and how an action is chosen from it.
+
+A planner is called as `planner(key, model, states, brief)`. A brief says, for each of the states, how much uncertainty is
+worth (`beta`) and whether the episode explores.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+import emcts
+from emcts.models.judges import StateJudgement
+from emcts.models.true import Prior, TrueModel
+from emcts.types import Key, Replaceable, record
+
+
+@record
+class Brief(Replaceable):
+    """What a search is for."""
+
+    beta: Float[Array, "B"]
+    exploring: Bool[Array, "B"]
+
+
+@record
+class Plan(Replaceable):
+    """What a search found. Statistics are of its root; `policy` is the target of a policy head."""
+
+    action: Int[Array, "B"]
+    policy: Float[Array, "B A"]
+    qvalues: Float[Array, "B A"]  # completed: untried actions have the root's value
+    qvalue_stds: Float[Array, "B A"]
+    value: Float[Array, "B"]
+    value_std: Float[Array, "B"]
+
+
+ExploringPrior = Callable[[StateJudgement], Float[Array, "B A"]]
+
+
+def uniform(judged: StateJudgement) -> Float[Array, "B A"]:
+    """No prior: all actions alike."""
+    return jnp.zeros_like(judged.policy)
+
+
+def exploration_head(judged: StateJudgement) -> Float[Array, "B A"]:
+    """The prior that the exploration policy gives."""
+    return judged.exploration
+
+
+@runtime_checkable
+class Planner(Protocol):
+    def __call__(self, key: Key, model: TrueModel, states: Any, brief: Brief) -> Plan: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Puct:
+    """MuZero's search, EPUCT with `beta`. Exploring episodes take the most visited action; others draw one by visits."""
+
+    num_simulations: int
+    exploring_prior: ExploringPrior = uniform
+    dirichlet_fraction: float = 0.0
+    dirichlet_alpha: float = 0.3
+    temperature: float = 1.0
+
+    def __call__(self, key: Key, model: TrueModel, states: Any, brief: Brief) -> Plan:
+        prior = _prior(self.exploring_prior, brief)
+        out = emcts.muzero_policy(
+            None,
+            key,
+            model.root(states, prior),
+            model.recurrent_fn(prior),
+            self.num_simulations,
+            dirichlet_fraction=self.dirichlet_fraction,
+            dirichlet_alpha=self.dirichlet_alpha,
+            temperature=self.temperature,
+            beta=brief.beta,
+        )
+        best = jnp.argmax(out.action_weights, axis=-1)
+        return _plan(out, jnp.where(brief.exploring, best, out.action))
+
+
+@dataclasses.dataclass(frozen=True)
+class Uct:
+    """EUCT: no prior and no normalisation of values, `c` times the confidence bound; the most visited action."""
+
+    num_simulations: int
+    c: float = 1.0
+
+    def __call__(self, key: Key, model: TrueModel, states: Any, brief: Brief) -> Plan:
+        prior = _prior(uniform, brief)
+        out = emcts.uct_policy(
+            None,
+            key,
+            model.root(states, prior),
+            model.recurrent_fn(prior),
+            self.num_simulations,
+            c=self.c,
+            beta=brief.beta,
+        )
+        return _plan(out, out.action)
+
+
+@dataclasses.dataclass(frozen=True)
+class Gumbel:
+    """Gumbel MuZero's search, its epistemic form with `beta`. `gumbel_scale` 0 takes the noise away."""
+
+    num_simulations: int
+    exploring_prior: ExploringPrior = exploration_head
+    max_considered_actions: int = 16
+    gumbel_scale: float = 1.0
+
+    def __call__(self, key: Key, model: TrueModel, states: Any, brief: Brief) -> Plan:
+        prior = _prior(self.exploring_prior, brief)
+        out = emcts.gumbel_muzero_policy(
+            None,
+            key,
+            model.root(states, prior),
+            model.recurrent_fn(prior),
+            self.num_simulations,
+            max_num_considered_actions=self.max_considered_actions,
+            gumbel_scale=self.gumbel_scale,
+            beta=brief.beta,
+        )
+        return _plan(out, out.action)
+
+
+@dataclasses.dataclass(frozen=True)
+class UbeAtRoot:
+    """AZ+UBE: a search that ignores uncertainty, and where an episode explores the best one-step score (`eq:only_ube`)."""
+
+    planner: Puct | Gumbel
+
+    def __call__(self, key: Key, model: TrueModel, states: Any, brief: Brief) -> Plan:
+        search_key, score_key = jax.random.split(key)
+        plain = self.planner(search_key, model, states, brief.replace(beta=jnp.zeros_like(brief.beta)))
+        stds = model.step_stds(states, score_key)
+        scores = plain.qvalues + brief.beta[:, None] * stds
+        return plain.replace(action=jnp.where(brief.exploring, jnp.argmax(scores, axis=-1), plain.action))
+
+
+def exploiting_brief(states: Any, beta: float = 0.0) -> Brief:
+    """For searches that evaluate or make targets."""
+    batch = jax.tree.leaves(states)[0].shape[0]
+    return Brief(jnp.full(batch, beta), jnp.zeros(batch, bool))
+
+
+def _prior(exploring_prior: ExploringPrior, brief: Brief) -> Prior:
+    return lambda judged: jnp.where(brief.exploring[:, None], exploring_prior(judged), judged.policy)
+
+
+def _plan(out: Any, action: Int[Array, "B"]) -> Plan:
+    summary = out.search_tree.summary()
+    tried = summary.visit_counts > 0
+    return Plan(
+        action=action.astype(jnp.int32),
+        policy=out.action_weights,
+        qvalues=jnp.where(tried, summary.qvalues, summary.value[:, None]),
+        qvalue_stds=jnp.where(tried, summary.qvalues_std, summary.value_std[:, None]),
+        value=summary.value,
+        value_std=summary.value_std,
+    )

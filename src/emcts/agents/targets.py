@@ -1,0 +1,195 @@
+"""Reanalyse: what the heads should have said of states in the replay, by the networks as they are now."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from emcts.agents.planners import Planner, exploiting_brief
+from emcts.models.true import TrueModel
+from emcts.types import Key, Replaceable, record
+
+
+@record
+class Story(Replaceable):
+    """States from the replay [M], and what happened in the `n` moves from there on [M, n]."""
+
+    states: Any  # [M], n + 1 of them each: [M, n + 1]
+    actions: Int[Array, "M n"]
+    rewards: Float[Array, "M n"]
+    terminated: Bool[Array, "M n"]
+    truncated: Bool[Array, "M n"]
+    policy: Float[Array, "M A"]  # that acting proposed at the first of the states
+
+    def state(self, move: Any) -> Any:
+        """The state after so many moves: one number, or one for each story."""
+        rows = jnp.arange(self.actions.shape[0])
+        return jax.tree.map(lambda leaf: leaf[rows, move], self.states)
+
+
+@record
+class Searched(Replaceable):
+    """What a search at each state says of it."""
+
+    value: Float[Array, "M"]  # of the action that it chose
+    policy: Float[Array, "M A"]
+    exploration: Float[Array, "M A"]
+    edge_variance: Float[Array, "M"]  # the largest of the root's edges
+    root_variance: Float[Array, "M"]
+
+
+@record
+class Targets(Replaceable):
+    """For the heads, and the first move's reward."""
+
+    value: Float[Array, "M"]
+    policy: Float[Array, "M A"]
+    exploration: Float[Array, "M A"]
+    ube: Float[Array, "M"]
+    reward: Float[Array, "M"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+    """What target rules may look at. Functions of batches of states; equal states may be computed once."""
+
+    story: Story
+    discount: float
+    here: Searched  # at the first states of the stories
+    searched: Callable[[Any], Searched]
+    value: Callable[[Any], Float[Array, "M"]]
+    ahead_variance: Callable[[Any], Float[Array, "M"]]  # the largest of one step ahead
+    local_variance: Float[Array, "M"]  # eta of the first move
+
+
+ValueRule = Callable[[Context], Float[Array, "M"]]
+UbeRule = Callable[[Context], Float[Array, "M"]]
+
+
+@dataclasses.dataclass(frozen=True)
+class NStep:
+    """The discounted rewards of the next `n` moves of the story, and the network's value of where they led.
+
+    Nothing counts past the end of an episode. A story that was cut short counts up to the cut, where the
+    network speaks for the rest.
+    """
+
+    n: int
+
+    def __call__(self, context: Context) -> Float[Array, "M"]:
+        story, n = context.story, self.n
+        terminated, truncated = story.terminated[:, :n], story.truncated[:, :n]
+        ends = (terminated | truncated).astype(jnp.int32)
+        counts = (jnp.cumsum(ends, axis=1) - ends == 0) & ~truncated
+        powers = context.discount ** jnp.arange(n)
+        rewards = jnp.sum(jnp.where(counts, story.rewards[:, :n] * powers[None], 0.0), axis=1)
+        length = counts.sum(axis=1)
+        over = jnp.any(terminated & counts, axis=1)
+        rest = context.discount**length * context.value(story.state(length))
+        return rewards + jnp.where(over, 0.0, rest)
+
+
+def searched_value(context: Context) -> Float[Array, "M"]:
+    """The searched value of the action that the search chose."""
+    return context.here.value
+
+
+def searched_or_td(context: Context) -> Float[Array, "M"]:
+    """The larger of the searched value and of the 1-step target: what once paid is not forgotten by a weak search."""
+    return jnp.maximum(searched_value(context), NStep(1)(context))
+
+
+def largest_edge(context: Context) -> Float[Array, "M"]:
+    """The largest variance of the search's root edges."""
+    return context.here.edge_variance
+
+
+@dataclasses.dataclass(frozen=True)
+class Ahead:
+    """The non-root target: `n` (0 or 1) moves of the story, then the best of one step ahead.
+
+    With 0 it is the uncertainty Bellman equation at the state itself, whatever action the story took there.
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        _check_moves(self.n)
+
+    def __call__(self, context: Context) -> Float[Array, "M"]:
+        if self.n == 0:
+            return context.ahead_variance(context.story.state(0))
+        return _after(context, context.ahead_variance)
+
+
+@dataclasses.dataclass(frozen=True)
+class Root:
+    """The root target: `n` (0 or 1) moves of the story, then the variance at the root of a search."""
+
+    n: int
+
+    def __post_init__(self) -> None:
+        _check_moves(self.n)
+
+    def __call__(self, context: Context) -> Float[Array, "M"]:
+        if self.n == 0:
+            return context.here.root_variance
+        return _after(context, lambda states: context.searched(states).root_variance)
+
+
+@dataclasses.dataclass(frozen=True)
+class Reanalyse:
+    """How targets are made.
+
+    `beta` below 0 makes them pessimistic. Of the policy targets a share `fraction` is searched anew, the others are
+    what acting proposed. `exploration_beta` and `exploration_temperature` shape the exploration policy's target,
+    a softmax over `q + beta * std`.
+    """
+
+    planner: Planner
+    value: ValueRule
+    ube: UbeRule
+    moves: int = 1  # how far stories reach
+    beta: float = 0.0
+    fraction: float = 1.0
+    exploration_beta: float = 0.0
+    exploration_temperature: float = 1.0
+    needs_novelty: bool = True  # whether the search's own variances are used
+
+    def search(self, key: Key, model: TrueModel, states: Any) -> Searched:
+        plan = self.planner(key, model, states, exploiting_brief(states, self.beta))
+        chosen = jnp.take_along_axis(plan.qvalues, plan.action[:, None], axis=-1)[:, 0]
+        scores = plan.qvalues + self.exploration_beta * plan.qvalue_stds
+        return Searched(
+            value=chosen,
+            policy=plan.policy,
+            exploration=jax.nn.softmax(scores / self.exploration_temperature),
+            edge_variance=jnp.max(plan.qvalue_stds, axis=-1) ** 2,
+            root_variance=plan.value_std**2,
+        )
+
+    def targets(self, key: Key, context: Context) -> Targets:
+        story = context.story
+        searched = context.here
+        anew = jax.random.uniform(key, story.rewards.shape[:1]) < self.fraction
+        return Targets(
+            value=self.value(context),
+            policy=jnp.where(anew[:, None], searched.policy, story.policy),
+            exploration=searched.exploration,
+            ube=self.ube(context),
+            reward=story.rewards[:, 0],
+        )
+
+
+def _after(context: Context, variance: Callable[[Any], Float[Array, "M"]]) -> Float[Array, "M"]:
+    rest = context.discount**2 * variance(context.story.state(1))
+    ended = context.story.terminated[:, 0] | context.story.truncated[:, 0]
+    return context.local_variance + jnp.where(ended, 0.0, rest)
+
+
+def _check_moves(n: int) -> None:
+    if n not in (0, 1):
+        raise ValueError(f"a UBE target follows {n} moves of the story: give 0 or 1")

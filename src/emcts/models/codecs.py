@@ -1,0 +1,111 @@
+"""What the last layer of a head means: how to read a prediction off it, and how far it is from a target.
+
+A codec holds no parameters. `decode` and `loss` are for one prediction.
+"""
+
+import dataclasses
+from typing import Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+LINEAR_PART = 0.001
+
+
+@runtime_checkable
+class Codec(Protocol):
+    """Between the raw outputs of a head and what they mean."""
+
+    @property
+    def size(self) -> int: ...
+
+    def decode(self, raw: Float[Array, "outputs"]) -> Array: ...
+
+    def loss(self, raw: Float[Array, "outputs"], target: Array) -> Float[Array, ""]: ...
+
+
+def squash(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
+    """`h(x) = sign(x)(sqrt(|x| + 1) - 1) + 0.001 x`, written so that small x keep their digits."""
+    return x / (jnp.sqrt(jnp.abs(x) + 1) + 1) + LINEAR_PART * x
+
+
+def unsquash(y: Float[Array, "*B"]) -> Float[Array, "*B"]:
+    """The inverse of `squash`. With `s = sqrt(|x| + 1)` it solves `0.001 s^2 + s - (1 + 0.001 + |y|) = 0`."""
+    constant = 1 + LINEAR_PART + jnp.abs(y)
+    root = 2 * constant / (1 + jnp.sqrt(1 + 4 * LINEAR_PART * constant))
+    return jnp.sign(y) * (root - 1) * (root + 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Categorical:
+    """A distribution over whole numbers from -`limit` to `limit` of `squash`ed values, trained as two-hot.
+
+    What lies past `unsquash(limit)` (117 for 10) is clipped.
+    """
+
+    limit: int = 10
+
+    def __post_init__(self) -> None:
+        if self.limit < 1:
+            raise ValueError(f"a support of -{self.limit} to {self.limit} holds one value: limit must be at least 1")
+
+    @property
+    def size(self) -> int:
+        return 2 * self.limit + 1
+
+    def decode(self, raw: Float[Array, "outputs"]) -> Float[Array, ""]:
+        atoms = jnp.arange(-self.limit, self.limit + 1, dtype=raw.dtype)
+        # Atoms apart from the middle cancel in pairs: a flat distribution then means exactly 0.
+        probs = jax.nn.softmax(raw)
+        ups, downs = probs[self.limit + 1 :], probs[: self.limit][::-1]
+        return unsquash(jnp.sum((ups - downs) * atoms[self.limit + 1 :]))
+
+    def two_hot(self, target: Float[Array, ""]) -> Float[Array, "outputs"]:
+        place = jnp.clip(squash(target), -self.limit, self.limit) + self.limit
+        atoms = jnp.arange(self.size, dtype=place.dtype)
+        return jnp.maximum(1 - jnp.abs(atoms - place), 0)
+
+    def loss(self, raw: Float[Array, "outputs"], target: Array) -> Float[Array, ""]:
+        return -jnp.sum(self.two_hot(target) * jax.nn.log_softmax(raw))
+
+
+@dataclasses.dataclass(frozen=True)
+class Tanh:
+    """A number in (-1, 1), trained by squared error."""
+
+    size: int = 1
+
+    def decode(self, raw: Float[Array, "outputs"]) -> Float[Array, ""]:
+        return jnp.tanh(raw[0])
+
+    def loss(self, raw: Float[Array, "outputs"], target: Array) -> Float[Array, ""]:
+        return (self.decode(raw) - target) ** 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Unit:
+    """A number in (0, 1), `0.5 (tanh(x) + 1)`, trained by squared error."""
+
+    size: int = 1
+
+    def decode(self, raw: Float[Array, "outputs"]) -> Float[Array, ""]:
+        return 0.5 * (jnp.tanh(raw[0]) + 1)
+
+    def loss(self, raw: Float[Array, "outputs"], target: Array) -> Float[Array, ""]:
+        return (self.decode(raw) - target) ** 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """Logits over actions, trained by cross-entropy against probabilities."""
+
+    size: int
+
+    def decode(self, raw: Float[Array, "outputs"]) -> Float[Array, "outputs"]:
+        return raw
+
+    def loss(self, raw: Float[Array, "outputs"], target: Array) -> Float[Array, ""]:
+        # The entropy of the target is taken off, so that a perfect prediction has loss 0.
+        entropy = jnp.sum(jax.scipy.special.entr(target))
+        return -jnp.sum(target * jax.nn.log_softmax(raw)) - entropy

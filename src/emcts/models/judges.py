@@ -1,0 +1,166 @@
+"""What is thought of a state, and of a transition: network and novelty estimator put together.
+
+In a world of few states a judge asks the network about every state once, and looks answers up; a search of
+many simulations then costs no more network than that.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, PyTree
+
+from emcts.envs.base import AnyEnvironment, Outcome
+from emcts.models.networks import Networks, pair_index
+from emcts.novelty import Novelty
+from emcts.types import Replaceable, record
+
+Batch = PyTree
+
+
+@record
+class StateJudgement(Replaceable):
+    """Of one state: logits of both policies (one and the same without the second head), value and its variance."""
+
+    policy: Any
+    exploration: Any
+    value: Any
+    ube: Any
+
+
+@record
+class StepJudgement(Replaceable):
+    """Of one transition: its reward, the variance of that, and how new the place is that it leads to."""
+
+    reward: Any
+    reward_variance: Any
+    novelty: Any
+
+
+StateJudge = Callable[[Any], StateJudgement]
+StepJudge = Callable[[Any, Int[Array, ""], Any, Outcome], StepJudgement]
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Turns networks and the state of a novelty estimator into functions of one state or transition."""
+
+    @property
+    def novelty(self) -> Novelty: ...
+
+    def states(self, env: AnyEnvironment, networks: Networks) -> StateJudge: ...
+
+    def steps(self, env: AnyEnvironment, networks: Networks) -> Callable[[PyTree], StepJudge]:
+        """The judge of transitions, given the state of the novelty estimator, which changes more often."""
+
+    def raw(self, env: AnyEnvironment, networks: Networks, state: Any, action: Int[Array, ""]) -> Any:
+        """The undecoded outputs that losses are made of: of the heads on `state`, and of the reward head."""
+
+    def looked_at(self, env: AnyEnvironment, before: Any, action: Int[Array, ""], after: Any) -> Array:
+        """What the novelty estimator is shown of a transition."""
+
+    def each(self, env: AnyEnvironment, fn: Callable[[Batch], Batch]) -> Callable[[Batch], Batch]:
+        """`fn` of a batch of states; where the world has few of them, computed once for each and looked up."""
+
+    def known(self) -> "Judge":
+        """The same judge without novelty, for searches that have no use for it."""
+
+
+class Unaware:
+    """The novelty estimator of agents that have none: nothing is new."""
+
+    def init(self, key: Any) -> PyTree:
+        return ()
+
+    def variance(self, state: PyTree, x: Array) -> Array:
+        return jnp.zeros(())
+
+    def update(self, state: PyTree, xs: Array, mask: Array) -> PyTree:
+        return state
+
+
+@dataclasses.dataclass(frozen=True)
+class FiniteJudge:
+    """For worlds that number their states (`env.index`). Rewards are learned, and transitions are new or not."""
+
+    novelty: Novelty
+
+    def states(self, env: Any, networks: Networks) -> StateJudge:
+        table = jax.vmap(lambda index: decode(networks, networks.state(index)))(jnp.arange(env.num_states))
+        return lambda state: _row(table, env.index(state))
+
+    def steps(self, env: Any, networks: Networks) -> Callable[[PyTree], StepJudge]:
+        pairs = jnp.arange(env.num_states * env.num_actions)
+        reward = jax.vmap(lambda pair: networks.reward.codec.decode(networks.reward(pair)))(pairs)
+
+        def with_novelty(novelty: PyTree) -> StepJudge:
+            eta = jax.vmap(lambda pair: self.novelty.variance(novelty, pair))(pairs)
+            table = StepJudgement(reward, eta, eta)
+            return lambda before, action, after, outcome: _row(table, self.looked_at(env, before, action, after))
+
+        return with_novelty
+
+    def raw(self, env: Any, networks: Networks, state: Any, action: Int[Array, ""]) -> Any:
+        index = env.index(state)
+        return networks.state(index), networks.reward(pair_index(index, action, env.num_actions))
+
+    def looked_at(self, env: Any, before: Any, action: Int[Array, ""], after: Any) -> Array:
+        return pair_index(env.index(before), action, env.num_actions)
+
+    def each(self, env: Any, fn: Callable[[Batch], Batch]) -> Callable[[Batch], Batch]:
+        table = fn(jax.vmap(env.state_at)(jnp.arange(env.num_states)))
+        return jax.vmap(lambda state: _row(table, env.index(state)))
+
+    def known(self) -> Judge:
+        return FiniteJudge(Unaware())
+
+
+@dataclasses.dataclass(frozen=True)
+class DenseJudge:
+    """For any other world. Rewards are known, and states are new or not: `look` says what of them to look at."""
+
+    novelty: Novelty
+    observe: Callable[[AnyEnvironment, Any], Array]
+    look: Callable[[AnyEnvironment, Any], Array]
+
+    def states(self, env: AnyEnvironment, networks: Networks) -> StateJudge:
+        return lambda state: decode(networks, networks.state(self.observe(env, state)))
+
+    def steps(self, env: AnyEnvironment, networks: Networks) -> Callable[[PyTree], StepJudge]:
+        def with_novelty(novelty: PyTree) -> StepJudge:
+            return lambda before, action, after, outcome: StepJudgement(
+                reward=outcome.reward,
+                reward_variance=jnp.zeros_like(outcome.reward),
+                novelty=self.novelty.variance(novelty, self.look(env, after)),
+            )
+
+        return with_novelty
+
+    def raw(self, env: AnyEnvironment, networks: Networks, state: Any, action: Int[Array, ""]) -> Any:
+        return networks.state(self.observe(env, state)), None
+
+    def looked_at(self, env: AnyEnvironment, before: Any, action: Int[Array, ""], after: Any) -> Array:
+        return self.look(env, after)
+
+    def each(self, env: AnyEnvironment, fn: Callable[[Batch], Batch]) -> Callable[[Batch], Batch]:
+        return fn
+
+    def known(self) -> Judge:
+        return dataclasses.replace(self, novelty=Unaware())
+
+
+def decode(networks: Networks, raw: Any) -> StateJudgement:
+    """What raw outputs mean. Without the heads of uncertainty, exploring is exploiting and nothing is uncertain."""
+    value = networks.value.codec.decode(raw.value)
+    return StateJudgement(
+        policy=raw.policy,
+        exploration=raw.policy if raw.exploration is None else raw.exploration,
+        value=value,
+        ube=jnp.zeros_like(value) if raw.ube is None else networks.ube.codec.decode(raw.ube),
+    )
+
+
+def _row(table: PyTree, index: Int[Array, ""]) -> Any:
+    return jax.tree.map(lambda leaf: leaf.at[index].get(mode="clip"), table)

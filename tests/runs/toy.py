@@ -1,0 +1,132 @@
+"""A trainer of nothing: a walk that looks like training, small enough to run in milliseconds."""
+
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from emcts.runs.trainer import Find, Progress
+from emcts.types import record
+
+CHUNK = 100  # env steps
+
+
+@record
+class ToyState:
+    key: Any
+    weights: Any
+    visits: Any
+    env_steps: Any
+    nothing: Any  # an array without elements
+
+
+@dataclass(frozen=True)
+class ToyOptimiser:
+    learning_rate: float = 0.1
+    betas: tuple[float, ...] = (0.9, 0.999)
+
+
+@dataclass(frozen=True)
+class ToySettings:
+    total_env_steps: int = 1000
+    optimiser: ToyOptimiser = field(default_factory=ToyOptimiser)
+    word_size: int = 16
+    size: int = 4
+    nan_at: int | None = None  # a loss of the last seed is not finite from this step on
+    chunk_seconds: float = 0.0  # sleeps so long in each chunk
+    ballast: int = 8  # weights of each seed
+
+
+@dataclass(frozen=True)
+class ToyTrainer:
+    settings: ToySettings
+    seeds: tuple[int, ...]
+
+    @property
+    def total_env_steps(self) -> int:
+        return self.settings.total_env_steps
+
+    def init(self) -> ToyState:
+        return _init(jnp.array(self.seeds), self.settings.size, self.settings.ballast)
+
+    def advance(self, state: ToyState) -> tuple[ToyState, Progress]:
+        time.sleep(self.settings.chunk_seconds)
+        state, told = _advance(state, self.settings.optimiser.learning_rate)
+        steps, returns, discovered = jax.device_get(told)
+        now = int(steps[0])
+        metrics = {
+            "return": returns if now % (2 * CHUNK) == 0 else np.full(len(self.seeds), np.nan),
+            "first_reward_step": _when(now, 300, self.seeds),
+            "solved_step": _when(now, 500, self.seeds, (self.seeds[0],)),
+            "states_discovered": discovered,
+            "uncertainty": 1 / (1 + returns),
+            "nan_step": _when(now, self.settings.nan_at, self.seeds, (self.seeds[-1],)),
+        }
+        finds = tuple(Find(seed, now, (14, 13, (seed + now // 300) % 16)) for seed in self.seeds)
+        return state, Progress(now, now // 10, metrics, finds if now % 200 == 0 else ())
+
+    def evaluate(self, state: ToyState, *, episodes: int, beta: float, seed: int) -> dict[str, np.ndarray]:
+        learned = np.asarray(state.weights, np.float64).mean(axis=1)
+        noise = np.random.default_rng(seed).normal(size=episodes)
+        return {
+            "return": learned[:, None] + beta * noise,
+            "length": np.full((len(self.seeds), episodes), 7.0),
+        }
+
+    def maps(self, state: ToyState) -> dict[str, np.ndarray]:
+        visits = np.asarray(state.visits)
+        return {"visits": visits, "uncertainty": 1 / (1 + visits)}
+
+
+class ToyCatalogue:
+    ENVIRONMENTS = {"plain": "a walk", "hilly": "a walk, uphill"}  # noqa: RUF012
+    AGENTS = {"walker": "walks", "runner": "walks faster"}  # noqa: RUF012
+
+    def presets(self, environment: str) -> tuple[str, ...]:
+        return ("short", "long")
+
+    def settings(self, environment: str, agent: str, preset: str | None = None) -> ToySettings:
+        speed = ToyOptimiser(learning_rate={"walker": 0.1, "runner": 0.5}[agent])
+        return ToySettings(total_env_steps={None: 1000, "short": 1000, "long": 5000}[preset], optimiser=speed)
+
+    def trainer(
+        self, environment: str, agent: str, settings: ToySettings, seeds: tuple[int, ...]
+    ) -> ToyTrainer:
+        return ToyTrainer(settings, seeds)
+
+
+def _when(
+    now: int, when: int | None, seeds: tuple[int, ...], whose: tuple[int, ...] | None = None
+) -> np.ndarray:
+    """[S], `when` for the seeds it concerns, once it has come."""
+    happened = [when is not None and now >= when and (whose is None or seed in whose) for seed in seeds]
+    return np.where(happened, float(when or 0), np.nan)
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _init(seeds: jax.Array, size: int, ballast: int) -> ToyState:
+    count = seeds.shape[0]
+    return ToyState(
+        jax.vmap(jax.random.key)(seeds),
+        jnp.zeros((count, ballast)),
+        jnp.zeros((count, size, size)),
+        jnp.zeros(count, jnp.int32),
+        jnp.zeros((count, 0)),
+    )
+
+
+@partial(jax.jit, donate_argnums=0)
+def _advance(state: ToyState, learning_rate: float) -> tuple[ToyState, tuple[jax.Array, ...]]:
+    def one(before: ToyState) -> ToyState:
+        key, walk_key, cell_key = jax.random.split(before.key, 3)
+        weights = before.weights + learning_rate * jax.random.uniform(walk_key, before.weights.shape)
+        row, column = jax.random.randint(cell_key, (2,), 0, before.visits.shape[0])
+        visits = before.visits.at[row, column].add(1.0)
+        return ToyState(key, weights, visits, before.env_steps + CHUNK, before.nothing)
+
+    state = jax.vmap(one)(state)
+    return state, (state.env_steps, state.weights.mean(axis=1), (state.visits > 0).sum(axis=(1, 2)) * 1.0)

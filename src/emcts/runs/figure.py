@@ -1,0 +1,141 @@
+"""Pictures of runs, drawn from their files alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, Int
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure, SubFigure
+
+from emcts.envs.deep_sea_render import write_png
+from emcts.runs import atomic
+from emcts.runs.folder import Folder
+from emcts.runs.maps import MapHistory
+
+CURVES = {"return": "return", "states_discovered": "states discovered", "uncertainty": "uncertainty"}
+MAP_TIMES = 5
+LOG_SPAN = 1000  # largest over smallest, from which a map is drawn on a logarithmic scale
+PANEL = (4.2, 3.2)  # inches
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One metric of all seeds over the steps at which any of them said it; NaN where a seed did not."""
+
+    env_steps: Int[np.ndarray, "T"]
+    values: Float[np.ndarray, "S T"]
+
+    @property
+    def mean(self) -> Float[np.ndarray, "T"]:
+        return np.nanmean(self.values, axis=0)
+
+    @property
+    def standard_error(self) -> Float[np.ndarray, "T"]:
+        """0 where fewer than two seeds spoke."""
+        count = np.isfinite(self.values).sum(axis=0)
+        squares = np.nansum((self.values - self.mean[None]) ** 2, axis=0)
+        return np.sqrt(squares / np.maximum(count - 1, 1) / count)
+
+
+def curve(folder: Folder, name: str) -> Curve | None:
+    """None where the run never said it."""
+    said = [line for line in folder.metrics.read() if name in line]
+    if not said:
+        return None
+    seeds = folder.config().seeds
+    env_steps = np.unique([line["env_steps"] for line in said])
+    values = np.full((len(seeds), len(env_steps)), np.nan)
+    rows = {seed: row for row, seed in enumerate(seeds)}
+    columns = {step: column for column, step in enumerate(env_steps.tolist())}
+    for line in said:
+        values[rows[line["seed"]], columns[line["env_steps"]]] = line[name]
+    return Curve(env_steps, values)
+
+
+def has_curves(folder: Folder) -> bool:
+    return any(name in line for line in folder.metrics.read() for name in CURVES)
+
+
+def draw_run(folder: Folder, out: Path) -> Path:
+    """Learning curves, and below them the maps of the first seed at several times."""
+    history = MapHistory.read(folder.path / "maps.npz")
+    rows = len(history.maps)
+    height = PANEL[1] * (1 + 0.8 * rows)
+    figure = Figure(figsize=(PANEL[0] * len(CURVES), height), layout="constrained")
+    if not rows:
+        _draw_curves(figure, [folder], each_seed=True)
+        return _save(figure, out)
+    grid = figure.add_gridspec(2, 1, height_ratios=[1, 0.8 * rows])
+    _draw_curves(figure.add_subfigure(grid[0]), [folder], each_seed=True)
+    _draw_maps(figure.add_subfigure(grid[1]), history, folder.config().seeds[0])
+    return _save(figure, out)
+
+
+def draw_comparison(folders: Sequence[Folder], out: Path) -> Path:
+    """The curves of several runs in one picture: mean over seeds, and its standard error as a band."""
+    figure = Figure(figsize=(PANEL[0] * len(CURVES), PANEL[1] * 1.2), layout="constrained")
+    _draw_curves(figure, folders, each_seed=False)
+    return _save(figure, out)
+
+
+def _draw_curves(figure: Figure | SubFigure, folders: Sequence[Folder], each_seed: bool) -> None:
+    found = {name: [curve(folder, name) for folder in folders] for name in CURVES}
+    shown = [name for name, curves in found.items() if any(curves)]
+    if not shown:
+        raise ValueError(
+            f"{folders[0].path} has no curve to draw yet: its metrics.jsonl says none of {list(CURVES)}"
+        )
+    axes = np.atleast_1d(figure.subplots(1, len(shown)))
+    for axis, name in zip(axes, shown, strict=True):
+        for folder, one in zip(folders, found[name], strict=True):
+            if one is not None:
+                _draw_curve(axis, one, _label(folder), each_seed)
+        axis.set(xlabel="environment steps of each seed", ylabel=CURVES[name])
+        axis.ticklabel_format(axis="x", style="sci", scilimits=(-4, 5))
+    axes[0].legend(fontsize="small")
+
+
+def _draw_curve(axis: Axes, one: Curve, label: str, each_seed: bool) -> None:
+    (line,) = axis.plot(one.env_steps, one.mean, label=label, linewidth=1.8)
+    if each_seed:
+        for values in one.values:
+            said = np.isfinite(values)
+            axis.plot(one.env_steps[said], values[said], color=line.get_color(), linewidth=0.5, alpha=0.5)
+    else:
+        low, high = one.mean - one.standard_error, one.mean + one.standard_error
+        axis.fill_between(one.env_steps, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+
+
+def _draw_maps(figure: Figure | SubFigure, history: MapHistory, seed: int) -> None:
+    times = np.unique(np.linspace(0, len(history.env_steps) - 1, MAP_TIMES).round().astype(int))
+    axes = figure.subplots(len(history.maps), len(times), squeeze=False)
+    for row, (name, maps) in zip(axes, history.maps.items(), strict=True):
+        shown = np.ma.masked_invalid(maps[times, 0])
+        norm = _norm(shown)
+        for axis, time, values in zip(row, times, shown, strict=True):
+            image = axis.imshow(values, cmap="viridis", interpolation="nearest", norm=norm)
+            axis.set(title=f"{history.env_steps[time]:,} steps", xticks=[], yticks=[])
+        row[0].set_ylabel(f"{name}, seed {seed}")
+        figure.colorbar(image, ax=list(row), shrink=0.85)
+
+
+def _norm(values: np.ma.MaskedArray) -> Normalize:
+    """One scale for all times: logarithmic, with zeros blank, where the values span decades."""
+    seen = values.compressed()
+    above = seen[seen > 0]
+    if len(above) == 0 or seen.min() < 0 or above.max() < LOG_SPAN * above.min():
+        return Normalize(seen.min(initial=0.0), seen.max(initial=0.0))
+    return LogNorm(above.min(), above.max())
+
+
+def _label(folder: Folder) -> str:
+    config = folder.config()
+    return f"{folder.path.name}: {config.agent}, {len(config.seeds)} seeds"
+
+
+def _save(figure: Figure, out: Path) -> Path:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    return atomic.replace(out, lambda temporary: write_png(figure, temporary))

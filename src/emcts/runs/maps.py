@@ -1,0 +1,58 @@
+"""Maps of a grid world at several times of the training, in one file."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from emcts.runs import atomic
+
+SNAPSHOTS = 16  # over a whole run
+
+
+@dataclass(frozen=True)
+class MapHistory:
+    """Maps by name, for each snapshot and seed. A world without a grid has no names, and writes no file."""
+
+    file: Path
+    env_steps: Int[np.ndarray, "T"]
+    maps: Mapping[str, Float[np.ndarray, "T S N N"]]
+
+    @classmethod
+    def read(cls, file: Path, until: int | None = None) -> "MapHistory":
+        """The snapshots of a file up to a step; none where there is no file."""
+        if not file.exists():
+            return cls(file, np.zeros(0, int), {})
+        with np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        env_steps = arrays.pop("env_steps")
+        kept = env_steps <= (env_steps.max(initial=0) if until is None else until)
+        return cls(file, env_steps[kept], {name: values[kept] for name, values in arrays.items()})
+
+    def is_due(self, env_steps: int, total: int) -> bool:
+        """After the first chunk, then a fixed number of times over the run, and at its end."""
+        if not len(self.env_steps) or env_steps >= total:
+            return True
+        interval = max(total // SNAPSHOTS, 1)
+        return env_steps // interval > int(self.env_steps[-1]) // interval
+
+    def add(self, env_steps: int, maps: Mapping[str, np.ndarray]) -> "MapHistory":
+        """With one more snapshot, on the disk too."""
+        if not maps:
+            return self
+        new = {name: np.asarray(values, np.float32)[None] for name, values in maps.items()}
+        joined = {
+            name: np.concatenate([self.maps[name], values]) if name in self.maps else values
+            for name, values in new.items()
+        }
+        history = MapHistory(self.file, np.append(self.env_steps, env_steps), joined)
+        atomic.replace(self.file, history._write)
+        return history
+
+    def _write(self, file: Path) -> None:
+        with file.open("wb") as stream:
+            arrays: dict[str, Any] = {"env_steps": self.env_steps, **self.maps}
+            np.savez_compressed(stream, **arrays)

@@ -1,0 +1,37 @@
+"""Signals that ask a run to stop: it finishes its chunk, saves and leaves."""
+
+import signal
+from types import FrameType, TracebackType
+from typing import Any
+
+
+class Interruption:
+    """Notes SIGTERM and SIGINT (Ctrl-C) instead of dying of them. A second Ctrl-C does not wait."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> "Interruption":
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    @property
+    def exit_code(self) -> int:
+        """As a shell reports a death by the signal: 143 for SIGTERM, 130 for Ctrl-C."""
+        return 128 + (self.signal or 0)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT and self.signal == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.signal = number

@@ -1,0 +1,297 @@
+"""Driving a run: interrupted and resumed equals never interrupted, and nothing ends in a mess."""
+
+import dataclasses
+import errno
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from emcts.runs import atomic
+from emcts.runs.atomic import DiskFull
+from emcts.runs.checkpoints import Checkpoints
+from emcts.runs.config import Config, Schedule, plain
+from emcts.runs.display import LineDisplay
+from emcts.runs.drive import Ending, drive
+from emcts.runs.folder import Folder
+from emcts.runs.lines import Lines
+from emcts.runs.maps import MapHistory
+from tests.runs.toy import ToySettings, ToyState, ToyTrainer
+
+SEEDS = (3, 5)
+EVERY_THREE = Schedule(chunks=3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Watched(ToyTrainer):
+    """Does something, once, after a chunk."""
+
+    step: int
+    then: Callable[[], Any]
+
+    def advance(self, state):
+        state, progress = super().advance(state)
+        if progress.env_steps == self.step:
+            self.then()
+        return state, progress
+
+
+def make(path: Path, settings: ToySettings | None = None) -> Folder:
+    config = Config("plain", "walker", None, SEEDS, plain(settings or ToySettings()), EVERY_THREE)
+    return Folder.create(path, config, {"command": "emcts train"})
+
+
+def go(folder: Folder, trainer: ToyTrainer | None = None) -> tuple[Ending, list[str]]:
+    said: list[str] = []
+    ending = drive(
+        trainer or ToyTrainer(ToySettings(), SEEDS), folder, LineDisplay(said.append), "emcts train"
+    )
+    return ending, said
+
+
+def interrupted(folder: Folder, step: int, number: int = signal.SIGTERM) -> Ending:
+    return go(
+        folder,
+        Watched(ToyTrainer(ToySettings(), SEEDS).settings, SEEDS, step, lambda: os.kill(os.getpid(), number)),
+    )[0]
+
+
+def timeless(lines: Lines) -> list[dict[str, Any]]:
+    return [{name: value for name, value in line.items() if name != "seconds"} for line in lines.read()]
+
+
+def final_state(folder: Folder) -> ToyState:
+    restored = Checkpoints(folder.checkpoints).restore(ToyTrainer(ToySettings(), SEEDS).init())
+    assert restored is not None
+    return restored.state
+
+
+def assert_equal_runs(one: Folder, two: Folder) -> None:
+    assert timeless(one.metrics) == timeless(two.metrics)
+    assert one.finds.read() == two.finds.read()
+    for seed in SEEDS:
+        name = f"programs/seed-{seed}.asm"
+        assert (one.path / name).read_text() == (two.path / name).read_text()
+    maps, others = (MapHistory.read(folder.path / "maps.npz") for folder in (one, two))
+    np.testing.assert_array_equal(maps.env_steps, others.env_steps)
+    jax.tree.map(np.testing.assert_array_equal, dict(maps.maps), dict(others.maps))
+    here, there = final_state(one), final_state(two)
+    np.testing.assert_array_equal(jax.random.key_data(here.key), jax.random.key_data(there.key))
+    np.testing.assert_array_equal(here.weights, there.weights)
+    summaries = [{**folder.summary(), "seeds": None} for folder in (one, two)]
+    assert summaries[0] == summaries[1]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """A run that was never interrupted."""
+    folder = make(tmp_path_factory.mktemp("runs") / "whole")
+    assert go(folder)[0].state == "finished"
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only `whole` is drawn: a picture takes longer than all the rest of a toy run."""
+    monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
+
+
+def test_a_finished_run_has_everything(whole: Folder) -> None:
+    lines = whole.metrics.read()
+    assert [line["env_steps"] for line in lines if line["seed"] == 5] == list(range(100, 1001, 100))
+    assert "return" not in lines[0]
+    assert "return" in lines[2]
+    assert all("nan_step" not in line for line in lines)
+    summary = whole.summary()
+    assert summary["state"] == "finished"
+    assert summary["seeds_solved"] == 1
+    first, second = summary["seeds"]
+    assert (first["seed"], first["first_reward_step"], first["solved_step"]) == (3, 300, 500)
+    assert (second["solved_step"], second["env_steps"], second["train_steps"]) == (None, 1000, 100)
+    assert second["final_return"] == lines[-1]["return"]
+    assert {"command", "commit", "versions", "device", "machine"} <= set(summary)
+    assert (whole.path / "figure.png").stat().st_size < 300_000
+    assert list((whole.path / "board" / "seed-3").iterdir())
+    assert Checkpoints(whole.checkpoints).steps() == [600, 900, 1000]
+
+
+def test_every_program_is_kept_once(whole: Folder) -> None:
+    found = [line for line in whole.finds.read() if line["seed"] == 3]
+    assert [(line["env_steps"], line["words"]) for line in found] == [
+        (200, [14, 13, 3]),
+        (400, [14, 13, 4]),
+        (600, [14, 13, 5]),
+        (1000, [14, 13, 6]),
+    ]
+    text = (whole.path / "programs" / "seed-3.asm").read_text()
+    assert text.count("; step") == 4
+    assert "; step 1,000: 14 13 6\nsubleq @OUT @IN 6" in text
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_finishes_the_chunk_and_resume_goes_on(
+    tmp_path: Path, whole: Folder, number: int, code: int
+) -> None:
+    folder = make(tmp_path / "run")
+    ending = interrupted(folder, 400, number)
+    assert (ending.state, ending.exit_code) == ("stopped", code)
+    assert f"emcts resume {folder.path}" in ending.message
+    assert Checkpoints(folder.checkpoints).steps() == [300, 400]
+    assert folder.summary()["state"] == "stopped"
+    assert folder.metrics.read()[-1]["env_steps"] == 400
+    _, said = go(folder)
+    assert said[0] == "goes on from step 400"
+    assert_equal_runs(folder, whole)
+
+
+def test_a_crash_between_checkpoints_is_redone(tmp_path: Path, whole: Folder) -> None:
+    """Metrics, finds and maps after the checkpoint go, and so does a line torn in the middle."""
+
+    def crash() -> None:
+        raise RuntimeError("the lights went out")
+
+    folder = make(tmp_path / "run")
+    with pytest.raises(RuntimeError):
+        go(folder, Watched(ToySettings(), SEEDS, 600, crash))
+    with folder.metrics.file.open("a") as file:
+        file.write('{"seed": 3, "env_steps": 60')
+    (folder.path / "programs" / "seed-5.asm").unlink()
+    assert folder.metrics.read()[-1]["env_steps"] == 500
+    _, said = go(folder)
+    assert said[0] == "goes on from step 300"
+    assert_equal_runs(folder, whole)
+
+
+def test_a_crash_before_the_first_checkpoint_starts_again(tmp_path: Path, whole: Folder) -> None:
+    def crash() -> None:
+        raise RuntimeError("the lights went out")
+
+    folder = make(tmp_path / "run")
+    with pytest.raises(RuntimeError):
+        go(folder, Watched(ToySettings(), SEEDS, 200, crash))
+    assert len(folder.metrics.read()) == 2
+    assert go(folder)[0].state == "finished"
+    assert_equal_runs(folder, whole)
+
+
+def test_a_damaged_checkpoint_costs_one_interval(tmp_path: Path, whole: Folder) -> None:
+    folder = make(tmp_path / "run")
+    interrupted(folder, 700)
+    (Checkpoints(folder.checkpoints).path(700) / "manifest.json").write_text("oops")
+    ending, said = go(folder)
+    assert ending.state == "finished"
+    assert said[0] == "warning: step-000000000700 has no readable manifest.json; taking an older checkpoint"
+    assert said[1] == "goes on from step 600"
+    assert_equal_runs(folder, whole)
+
+
+def test_everything_damaged_is_an_error_that_changes_nothing(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run")
+    interrupted(folder, 200)
+    (Checkpoints(folder.checkpoints).path(200) / "manifest.json").unlink()
+    metrics = folder.metrics.file.read_bytes()
+    with pytest.raises(ValueError, match="can be read"):
+        go(folder)
+    assert folder.metrics.file.read_bytes() == metrics
+
+
+def test_a_longer_run_equals_one_that_was_always_long(tmp_path: Path) -> None:
+    long = ToySettings(total_env_steps=1400)
+    once = make(tmp_path / "once", long)
+    go(once, ToyTrainer(long, SEEDS))
+    twice = make(tmp_path / "twice")
+    go(twice)
+    twice.write_config(dataclasses.replace(twice.config(), settings=plain(long)), twice.provenance())
+    assert go(twice, ToyTrainer(long, SEEDS))[0].state == "finished"
+    assert timeless(once.metrics) == timeless(twice.metrics)
+    np.testing.assert_array_equal(final_state(once).weights, final_state(twice).weights)
+
+
+def test_changed_settings_are_refused_by_name(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run")
+    interrupted(folder, 200)
+    wide = ToySettings(ballast=9)
+    folder.write_config(dataclasses.replace(folder.config(), settings=plain(wide)), {})
+    with pytest.raises(ValueError, match="setting ballast is 8 in this run, got 9"):
+        go(folder, ToyTrainer(wide, SEEDS))
+    with pytest.raises(ValueError, match=r"trainer has seeds \[1\], the run \[3, 5\]"):
+        go(folder, ToyTrainer(wide, (1,)))
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
+    settings = ToySettings(nan_at=500)
+    folder = make(tmp_path / "run", settings)
+    ending, said = go(folder, ToyTrainer(settings, SEEDS))
+    assert (ending.state, ending.exit_code) == ("broken", 1)
+    assert "seed 5 at step 500" in ending.message
+    assert "last good checkpoint is at step 300" in ending.message
+    assert said[-1] == ending.message
+    assert (folder.checkpoints / "broken-000000000500").is_dir()
+    assert folder.summary()["state"] == "broken"
+    assert Checkpoints(folder.checkpoints).steps() == [300]
+    again, said = go(folder, ToyTrainer(settings, SEEDS))
+    assert said[0] == "goes on from step 300"
+    assert again == ending
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run")
+    with folder.lock():
+        assert folder.is_locked()
+        with pytest.raises(ValueError, match="another process is training"):
+            go(folder)
+    assert not folder.is_locked()
+
+
+@pytest.mark.parametrize("where", ["emcts.runs.lines.Lines.append", "emcts.runs.checkpoints._write_arrays"])
+def test_a_full_disk_stops_with_advice(
+    tmp_path: Path, whole: Folder, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    folder = make(tmp_path / "run")
+    with monkeypatch.context() as patch:
+        trainer = Watched(ToySettings(), SEEDS, 500, lambda: patch.setattr(where, full))
+        with pytest.raises(DiskFull, match=r"the disk is full: .* goes on from step 300"):
+            go(folder, trainer)
+    assert [path.name for path in folder.checkpoints.iterdir()] == ["step-000000000300"]
+    go(folder)
+    assert_equal_runs(folder, whole)
+
+
+def test_a_file_is_replaced_in_full_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = atomic.write(tmp_path / "file", "before")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+        with pytest.raises(OSError, match="full"):
+            atomic.write(file, "after")
+    assert file.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_damage_in_the_middle_of_the_metrics_is_named(tmp_path: Path) -> None:
+    lines = Lines(tmp_path / "metrics.jsonl")
+    lines.append([{"env_steps": 1}, {"env_steps": 2}])
+    lines.file.write_text(lines.file.read_text().replace("1}", "1"))
+    with pytest.raises(ValueError, match="line 1 is not JSON"):
+        lines.read()
+
+
+def test_a_run_never_writes_over_what_is_there(tmp_path: Path, whole: Folder) -> None:
+    with pytest.raises(ValueError, match="holds a run already: go on with `emcts resume"):
+        make(whole.path)
+    (tmp_path / "summary.json").write_text("mine")
+    with pytest.raises(ValueError, match="holds summary.json, which a run would write over"):
+        make(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
+    (tmp_path / "summary.json").rename(tmp_path / "notes.txt")
+    make(tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text())["seeds"] == [3, 5]
+    assert (tmp_path / "notes.txt").read_text() == "mine"

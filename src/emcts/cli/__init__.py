@@ -1,4 +1,8 @@
-"""The console script `emcts`: parses, calls, prints. Each group of commands is a module with a table `COMMANDS`."""
+"""The console script `emcts`: parses, calls, prints.
+
+Each group of commands is a module with a table `COMMANDS`, or, where the options depend on the arguments before them,
+with a function `main` of its own.
+"""
 
 import importlib
 import sys
@@ -7,6 +11,11 @@ from collections.abc import Sequence
 import tyro
 
 GROUPS = {
+    "train": "train an agent on an environment, several seeds at once",
+    "resume": "go on with a run that was stopped, or for longer",
+    "evaluate": "play with what a run has learned",
+    "plot": "learning curves of one run, or of several in one picture",
+    "runs": "list the runs of a folder",
     "demo": "a search with and without uncertainty, as a table and a picture",
     "bench": "speed against the peers, in one run",
     "subleq": "run, assemble, disassemble and enumerate SUBLEQ programs",
@@ -22,12 +31,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     group, *rest = arguments
     if group not in GROUPS:
         _fail(f"unknown command {group!r}\n\n{_overview()}")
-    commands = importlib.import_module(f"emcts.cli.{group}").COMMANDS
+    module = importlib.import_module(f"emcts.cli.{group}")
     try:
-        if callable(commands):
-            tyro.cli(commands, prog=f"emcts {group}", args=rest)
+        if hasattr(module, "main"):
+            module.main(rest)
+        elif callable(module.COMMANDS):
+            tyro.cli(module.COMMANDS, prog=f"emcts {group}", args=rest)
         else:
-            tyro.extras.subcommand_cli_from_dict(commands, prog=f"emcts {group}", args=rest)
+            tyro.extras.subcommand_cli_from_dict(module.COMMANDS, prog=f"emcts {group}", args=rest)
+    except KeyboardInterrupt:
+        print("emcts: interrupted", file=sys.stderr)
+        raise SystemExit(130) from None
     except (ValueError, OSError, ModuleNotFoundError) as error:
         _fail(str(error))
 

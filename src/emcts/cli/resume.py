@@ -1,0 +1,53 @@
+"""`emcts resume`: goes on with a run, as if it had never stopped."""
+
+import dataclasses
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from emcts.cli import catalogue as names
+from emcts.cli.catalogue import Catalogue, stored_settings
+from emcts.cli.train import drive_to_the_end, parse
+from emcts.runs.config import TOTAL, plain, refuse_changes
+from emcts.runs.folder import Folder
+
+USAGE = """usage: emcts resume RUN [--steps N] [--wandb]
+
+Goes on from the newest sound checkpoint. The settings stay those that the run began with; only the number of steps
+may be raised. `emcts runs` lists the runs."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to go on."""
+
+    steps: int | None = None
+    """Train to so many environment steps of each seed, more than before."""
+    wandb: bool = False
+    """Also send the metrics to Weights & Biases."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    resume(arguments, names.installed())
+
+
+def resume(arguments: Sequence[str], catalogue: Catalogue) -> None:
+    """Reads the run's settings, and refuses any option that would change one."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE)
+        return
+    if arguments[0].startswith("-"):
+        raise ValueError("the run comes first: emcts resume RUN ...")
+    folder = Folder.open(Path(arguments[0]))
+    config = folder.config()
+    options, settings = parse(
+        Options(), stored_settings(config, catalogue), arguments[1:], f"emcts resume {arguments[0]}"
+    )
+    if options.steps is not None:
+        settings = dataclasses.replace(settings, **{TOTAL: options.steps})
+    refuse_changes(config.settings, plain(settings))
+    trainer = catalogue.trainer(config.environment, config.agent, settings, config.seeds)
+    if plain(settings) != config.settings:
+        folder.write_config(dataclasses.replace(config, settings=plain(settings)), folder.provenance())
+    drive_to_the_end(trainer, folder, shlex.join(["emcts", "resume", *arguments]), options.wandb)

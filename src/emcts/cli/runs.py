@@ -1,0 +1,53 @@
+"""`emcts runs`: a table of runs."""
+
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from tyro.conf import Positional
+
+from emcts.runs.status import Status, find_runs, status
+
+COLUMNS = ("run", "environment", "agent", "seeds", "steps", "return", "solved", "state")
+
+
+def runs(folder: Positional[Path] = Path("runs"), /) -> None:
+    """Lists the runs of a folder, as of their last checkpoints.
+
+    Args:
+        folder: where the runs are.
+    """
+    found = find_runs(folder)
+    if not found:
+        print(f"no runs in {folder}: `emcts train` makes one")
+        return
+    table = Table()
+    for column in COLUMNS:
+        table.add_column(
+            column, justify="right" if column in ("seeds", "steps", "return", "solved") else "left"
+        )
+    for run in found:
+        try:
+            table.add_row(*_row(status(run)))
+        except (ValueError, KeyError, TypeError) as error:
+            table.add_row(str(run.path), *[""] * (len(COLUMNS) - 2), f"unreadable: {error}")
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+
+
+def _row(one: Status) -> tuple[str, ...]:
+    seeds = len(one.config.seeds)
+    total = "?" if one.total_env_steps is None else f"{one.total_env_steps:,}"
+    return (
+        str(one.path),
+        one.config.environment,
+        one.config.agent,
+        str(seeds),
+        f"{one.env_steps:,} of {total}",
+        "-" if one.mean_return is None else f"{one.mean_return:.3g}",
+        f"{one.seeds_solved} of {seeds}",
+        one.state,
+    )
+
+
+COMMANDS = runs

@@ -1,0 +1,133 @@
+"""`emcts train`: a new run. Which options there are depends on the environment, the agent and the preset."""
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, make_dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+
+from emcts.cli import catalogue as names
+from emcts.cli.catalogue import Catalogue, known
+from emcts.runs.board import WeightsAndBiases, check_wandb
+from emcts.runs.config import Config, Schedule, plain
+from emcts.runs.display import display_for
+from emcts.runs.drive import drive
+from emcts.runs.folder import Folder, next_free
+from emcts.runs.provenance import provenance
+from emcts.runs.trainer import Trainer
+
+DEFAULT_SEEDS = 4
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run, whatever is trained."""
+
+    seeds: int | None = None
+    """Train so many seeds, from 0 on, side by side. 4 if not given."""
+    seed_list: tuple[int, ...] = ()
+    """Train these seeds instead."""
+    out: Path | None = None
+    """A folder for the run. If not given: runs/ENVIRONMENT-AGENT-NUMBER."""
+    checkpoint_seconds: float = Schedule.seconds
+    """Save after the first chunk that ends so long after the last save."""
+    checkpoint_chunks: int | None = Schedule.chunks
+    """Save after so many chunks instead."""
+    keep_checkpoints: int = Schedule.keep
+    """Keep the last checkpoints, so many, and the best by return."""
+    wandb: bool = False
+    """Also send the metrics to Weights & Biases."""
+
+    def all_seeds(self) -> tuple[int, ...]:
+        if self.seed_list and self.seeds is not None:
+            raise ValueError("--seeds and --seed-list both say which seeds to train: give one of them")
+        if self.seeds is not None and self.seeds < 1:
+            raise ValueError(f"--seeds {self.seeds}: give at least 1")
+        return self.seed_list or tuple(range(self.seeds or DEFAULT_SEEDS))
+
+    def schedule(self) -> Schedule:
+        return Schedule(self.checkpoint_seconds, self.checkpoint_chunks, self.keep_checkpoints)
+
+
+def main(arguments: Sequence[str]) -> None:
+    train(arguments, names.installed())
+
+
+def train(arguments: Sequence[str], catalogue: Catalogue) -> None:
+    """Reads environment, agent and preset; then, with the preset's values as defaults, every other option."""
+    environment, agent, preset, rest = _choose(arguments, catalogue)
+    defaults = catalogue.settings(environment, agent, preset)
+    options, settings = parse(Options(), defaults, rest, f"emcts train {environment} --agent {agent}")
+    config = Config(environment, agent, preset, options.all_seeds(), plain(settings), options.schedule())
+    trainer = catalogue.trainer(environment, agent, settings, config.seeds)
+    if options.wandb:
+        check_wandb()
+    command = shlex.join(["emcts", "train", *arguments])
+    out = options.out or next_free(Path("runs"), environment, agent)
+    folder = Folder.create(out, config, provenance(command))
+    drive_to_the_end(trainer, folder, command, options.wandb)
+
+
+def drive_to_the_end(trainer: Trainer, folder: Folder, command: str, wandb: bool) -> None:
+    """Trains, and leaves with the exit code that the ending calls for."""
+    config = folder.config()
+    boards = [WeightsAndBiases(folder.path, config.to_json())] if wandb else []
+    title = f"{folder.path}: {config.agent} on {config.environment}, {len(config.seeds)} seeds"
+    ending = drive(trainer, folder, display_for(Console(), title), command, boards)
+    if ending.exit_code:
+        raise SystemExit(ending.exit_code)
+
+
+def parse(options: Any, settings: Any, arguments: Sequence[str], prog: str) -> tuple[Any, Any]:
+    """Both from one command line, with their present values as defaults."""
+    names = ("options", "settings")
+    values = (options, settings)
+    # Without a name of their own, the fields of both become options side by side.
+    fields = [
+        (name, Annotated[type(value), tyro.conf.arg(name="")])
+        for name, value in zip(names, values, strict=True)
+    ]
+    both_type: Any = make_dataclass("Both", fields)
+    both: Any = tyro.cli(both_type, prog=prog, args=arguments, default=both_type(*values), description="")
+    return both.options, both.settings
+
+
+def _choose(arguments: Sequence[str], catalogue: Catalogue) -> tuple[str, str, str | None, list[str]]:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_overview(catalogue))
+        raise SystemExit(0)
+    if arguments[0].startswith("-"):
+        raise ValueError("the environment comes first: emcts train ENVIRONMENT --agent AGENT ...")
+    environment = known("environment", arguments[0], catalogue.ENVIRONMENTS)
+    parser = argparse.ArgumentParser(prog="emcts train", add_help=False, allow_abbrev=False)
+    parser.add_argument("--agent")
+    parser.add_argument("--preset")
+    chosen, rest = parser.parse_known_args(list(arguments[1:]))
+    if chosen.agent is None and {"-h", "--help"} & set(rest):
+        print(_overview(catalogue, environment))
+        raise SystemExit(0)
+    if chosen.agent is None:
+        raise ValueError(f"which agent? Add --agent, one of {', '.join(catalogue.AGENTS)}")
+    agent = known("agent", chosen.agent, catalogue.AGENTS)
+    if chosen.preset is None:
+        return environment, agent, None, rest
+    return environment, agent, known("preset", chosen.preset, catalogue.presets(environment)), rest
+
+
+def _overview(catalogue: Catalogue, environment: str | None = None) -> str:
+    lines = ["usage: emcts train ENVIRONMENT --agent AGENT [--preset PRESET] [--out FOLDER] [every setting]"]
+    if environment is None:
+        lines += [
+            "",
+            "environments:",
+            *(f"  {name:<24} {what}" for name, what in catalogue.ENVIRONMENTS.items()),
+        ]
+    else:
+        presets = catalogue.presets(environment)
+        lines += ["", f"presets of {environment}: {', '.join(presets)} (the first is the default)"]
+    lines += ["", "agents:", *(f"  {name:<24} {what}" for name, what in catalogue.AGENTS.items())]
+    return "\n".join([*lines, "", "emcts train ENVIRONMENT --agent AGENT --help shows every setting."])

@@ -119,8 +119,7 @@ def test_sim_hash_keeps_near_vectors_together():
 def test_sim_hash_is_the_same_alone_in_a_batch_and_without_jit():
     vectors = jax.random.normal(KEY, (64, 20))
     together = jax.jit(jax.vmap(SimHash(24, 3)))(vectors)
-    alone = jnp.stack([SimHash(24, 3)(vector) for vector in vectors[:3]])
-    np.testing.assert_array_equal(together[:3], alone)
+    assert together[0] == SimHash(24, 3)(vectors[0]) == jax.jit(SimHash(24, 3))(vectors[0])
     assert len(set(together.tolist())) > 60
     assert together.max() < 2**24
     assert not (together == jax.jit(jax.vmap(SimHash(24, 4)))(vectors)).any()

@@ -59,7 +59,7 @@ def test_vmap_over_rows_and_seeds():
 
 
 def test_without_jit():
-    rows = random_bytes(2, 39)
+    rows = random_bytes(2, 21)
     np.testing.assert_array_equal(xxh32(jnp.asarray(rows), 2**32 - 1), oracle(rows, 2**32 - 1))
 
 

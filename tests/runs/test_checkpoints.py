@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import shutil
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def numbers(state):
 
 
 def assert_same(one, two):
-    assert jax.tree.structure(one) == jax.tree.structure(two)
+    assert str(jax.tree.structure(one)) == str(jax.tree.structure(two))
     assert [leaf.dtype for leaf in jax.tree.leaves(one)] == [leaf.dtype for leaf in jax.tree.leaves(two)]
     for here, there in zip(numbers(one), numbers(two), strict=True):
         np.testing.assert_array_equal(here, there)
@@ -261,6 +262,21 @@ def test_a_full_disk_harms_nothing(three: Checkpoints, monkeypatch: pytest.Monke
     restored = three.restore(mixed())
     assert restored is not None
     assert restored.env_steps == 3
+
+
+def test_a_real_limit_inside_orbax_is_understood(
+    three: Checkpoints, capfd: pytest.CaptureFixture[str]
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    noise = {"noise": np.random.default_rng(0).random(500_000)}
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
+    try:
+        with pytest.raises(DiskFull, match="no space left"):
+            three.save(noise, 4)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert sorted(path.name for path in three.folder.iterdir()) == [f"step-{step:012}" for step in (1, 2, 3)]
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_what_a_killed_save_left_is_ignored_then_cleared(three: Checkpoints) -> None:

@@ -3,12 +3,13 @@
 import difflib
 import importlib
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from emcts.runs.config import Config, fill
 from emcts.runs.trainer import Trainer
 
 
+@runtime_checkable
 class Catalogue(Protocol):
     """What can be trained, by name. The first preset of an environment is its default."""
 

@@ -1,0 +1,225 @@
+"""The commands around a run, end to end, with a toy to train."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from emcts.cli import main
+from emcts.runs.checkpoints import Checkpoints
+from emcts.runs.folder import Folder
+from tests.runs.toy import ToyCatalogue
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def toys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In a folder of its own, with the toy catalogue, and pictures only where `plot` draws them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("emcts.cli.catalogue.installed", ToyCatalogue)
+    monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
+
+
+@pytest.fixture
+def trained(toys: None) -> Folder:
+    main(["train", "plain", "--agent", "walker", "--seed-list", "3", "5", "--out", "runs/x"])
+    return Folder.open(Path("runs/x"))
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command that fails says."""
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_train_names_the_run_and_stores_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        main(
+            [
+                *("train", "plain", "--agent", "runner", "--preset", "long", "--seeds", "2"),
+                *("--total-env-steps", "200", "--optimiser.betas", "0.5", "--checkpoint-chunks", "1"),
+            ]
+        )
+    assert "finished: 200 steps of each seed in runs/plain-runner-2" in capsys.readouterr().out
+    config = json.loads(Path("runs/plain-runner-2/config.json").read_text())
+    assert (config["environment"], config["agent"], config["preset"]) == ("plain", "runner", "long")
+    assert config["seeds"] == [0, 1]
+    assert config["settings"]["total_env_steps"] == 200
+    assert config["settings"]["optimiser"] == {"learning_rate": 0.5, "betas": [0.5]}
+    assert config["command"].startswith("emcts train plain --agent runner --preset long")
+    assert {"versions", "device", "machine", "commit"} <= set(config)
+    assert Checkpoints(Path("runs/plain-runner-2/checkpoints")).steps() == [100, 200]
+
+
+def test_help_shows_the_values_of_the_preset(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["train", "plain", "--agent", "runner", "--preset", "long", "--help"])
+    assert caught.value.code == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "(default: 5000)" in out
+    assert "(default: 0.5)" in out
+    assert "--seed-list" in out
+    for arguments, wanted in [([], "hilly"), (["plain", "--help"], "presets of plain: short, long")]:
+        with pytest.raises(SystemExit) as caught:
+            main(["train", *arguments])
+        assert caught.value.code == 0
+        assert wanted in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("train", "plane", "--agent", "walker"), "unknown environment 'plane': did you mean 'plain'?"),
+        (("train", "plain", "--agent", "rummer"), "unknown agent 'rummer': did you mean 'runner'?"),
+        (
+            ("train", "plain", "--agent", "walker", "--preset", "lng"),
+            "unknown preset 'lng': did you mean 'long'?",
+        ),
+        (("train", "plain"), "which agent? Add --agent, one of walker, runner"),
+        (("train", "--agent", "walker", "plain"), "the environment comes first"),
+        (("train", "plain", "--agent", "walker", "--learning-rat", "1"), "--optimiser.learning-rate"),
+        (("train", "plain", "--agent", "walker", "--seeds", "0"), "--seeds 0: give at least 1"),
+        (("train", "plain", "--agent", "walker", "--seeds", "2", "--seed-list", "1"), "give one of them"),
+        (("train", "plain", "--agent", "walker", "--keep-checkpoints", "1"), "keep at least 2"),
+        (("train", "plain", "--agent", "walker", "--wandb"), 'pip install "emcts[wandb]"'),
+        (("resume", "runs/none"), "runs/none is no run"),
+        (("resume", "--steps", "3"), "the run comes first"),
+        (("evaluate", "runs/none"), "runs/none is no run"),
+        (("plot",), "name a run to plot"),
+        (("plot", "runs/a", "runs/b"), "add --out comparison.png"),
+        (("plot", "runs/a", "--out", "x.gif"), "PNG"),
+        (("runs", "nowhere"), "there is no folder nowhere"),
+    ],
+)
+def test_bad_input_is_refused_and_leaves_nothing(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    message: str,
+) -> None:
+    monkeypatch.setattr("emcts.runs.board.find_spec", lambda name: None)
+    assert message in refused(capsys, *arguments)
+    assert list(Path().iterdir()) == []
+
+
+def test_a_run_is_never_trained_over(capsys: pytest.CaptureFixture[str], trained: Folder) -> None:
+    error = refused(capsys, "train", "plain", "--agent", "walker", "--out", "runs/x")
+    assert "runs/x holds a run already: go on with `emcts resume runs/x`" in error
+
+
+def test_resume_goes_on_for_longer(capsys: pytest.CaptureFixture[str], trained: Folder) -> None:
+    main(["resume", "runs/x"])
+    assert "goes on from step 1,000\nfinished: 1,000 steps" in capsys.readouterr().out
+    main(["resume", "runs/x", "--steps", "1300"])
+    assert "finished: 1,300 steps" in capsys.readouterr().out
+    assert trained.metrics.read()[-1]["env_steps"] == trained.config().total_env_steps == 1300
+    assert trained.provenance()["command"].startswith("emcts train")
+    assert trained.summary()["command"] == "emcts resume runs/x --steps 1300"
+    assert "got 1,200: --steps can only be raised" in refused(capsys, "resume", "runs/x", "--steps", "1200")
+
+
+def test_resume_refuses_other_settings(capsys: pytest.CaptureFixture[str], trained: Folder) -> None:
+    error = refused(capsys, "resume", "runs/x", "--optimiser.learning-rate", "0.3")
+    assert "setting optimiser.learning_rate is 0.1 in this run, got 0.3" in error
+    edited = json.loads((trained.path / "config.json").read_text())
+    edited["settings"]["size"] = 5
+    (trained.path / "config.json").write_text(json.dumps(edited))
+    assert "setting size is 4 in this run, got 5" in refused(capsys, "resume", "runs/x")
+
+
+def test_a_broken_run_exits_1(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["train", "plain", "--agent", "walker", "--seeds", "1", "--nan-at", "300"])
+    assert caught.value.code == 1
+    assert "seed 0 at step 300" in capsys.readouterr().out
+    main(["runs"])
+    assert "broken" in capsys.readouterr().out
+
+
+def test_evaluate_keeps_every_episode(capsys: pytest.CaptureFixture[str], trained: Folder) -> None:
+    main(["evaluate", "runs/x", "--episodes", "5", "--beta", "0.5", "--seed", "1"])
+    assert "step 1,000: 5 episodes of each seed, beta 0.5" in " ".join(capsys.readouterr().out.split())
+    result = json.loads((trained.path / "evaluation.json").read_text())
+    assert result["env_steps"] == 1000
+    assert [seed["seed"] for seed in result["seeds"]] == [3, 5]
+    assert [len(seed["return"]) for seed in result["seeds"]] == [5, 5]
+    assert result["seeds"][0]["return"][0] != result["seeds"][0]["return"][1]
+    assert result["command"] == "emcts evaluate runs/x --episodes 5 --beta 0.5 --seed 1"
+    main(["evaluate", "runs/x", "--best"])
+    learned = json.loads((trained.path / "evaluation.json").read_text())["mean"]["return"]
+    assert learned == pytest.approx(trained.summary()["mean_final_return"], rel=1e-6)
+
+
+def test_evaluate_needs_a_checkpoint(capsys: pytest.CaptureFixture[str], trained: Folder) -> None:
+    trained.checkpoints.rename("elsewhere")
+    assert "runs/x has no checkpoint yet" in refused(capsys, "evaluate", "runs/x")
+
+
+def test_plot_draws_one_or_several(capsys: pytest.CaptureFixture[str], trained: Folder) -> None:
+    main(["plot", "runs/x"])
+    assert capsys.readouterr().out.endswith("\nruns/x/figure.png\n")
+    main(["plot", "runs/x", "runs/x", "--out", "both.png"])
+    assert Path("both.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_runs_lists_them_all(capsys: pytest.CaptureFixture[str], trained: Folder) -> None:
+    Path("runs/odd").mkdir()
+    Path("runs/odd/config.json").write_text("{}")
+    with trained.lock():
+        main(["runs"])
+    first = capsys.readouterr().out
+    assert "running" in first
+    assert "unreadable: config.json lacks environment" in first
+    main(["runs"])
+    row = next(line for line in capsys.readouterr().out.splitlines() if "runs/x" in line)
+    cells = [cell.strip() for cell in row.strip("│").split("│")]
+    assert cells[:5] == ["runs/x", "plain", "walker", "2", "1,000 of 1,000"]
+    assert cells[6:] == ["1 of 2", "finished"]
+    (Path("runs/odd") / "config.json").unlink()
+    main(["runs", "runs/odd"])
+    assert "no runs in runs/odd" in capsys.readouterr().out
+
+
+def test_sigterm_stops_a_process_that_resume_continues(capsys: pytest.CaptureFixture[str]) -> None:
+    """The real command line, in a process of its own."""
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    arguments = [
+        "train",
+        "plain",
+        "--agent",
+        "walker",
+        "--seeds",
+        "2",
+        "--out",
+        "runs/x",
+        "--chunk-seconds",
+        "0.05",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.runs.toy_cli", *arguments, "--total-env-steps", "100000"],
+        env={**os.environ, "PYTHONPATH": paths},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    metrics = Path("runs/x/metrics.jsonl")
+    deadline = time.monotonic() + 60
+    while not metrics.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 143, err
+    assert "go on with `emcts resume runs/x`" in out
+    folder = Folder.open(Path("runs/x"))
+    saved = Checkpoints(folder.checkpoints).steps()[-1]
+    assert folder.metrics.read()[-1]["env_steps"] == saved < 100_000
+    main(["runs"])
+    assert "stopped" in capsys.readouterr().out

@@ -179,17 +179,33 @@ def _manifest(path: Path) -> dict[str, Any]:
 def _write_arrays(path: Path, arrays: list[np.ndarray]) -> None:
     # Orbax refuses arrays without elements; their shape in the manifest says all of them.
     named = {f"{index:05}": array for index, array in enumerate(arrays) if array.size}
-    with _quiet(), ocp.StandardCheckpointer() as checkpointer:
-        checkpointer.save(path.absolute(), named)
+    with _orbax() as checkpointer:
+        checkpointer.save(path.absolute(), args=ocp.args.PyTreeSave(named))
 
 
 def _read_arrays(path: Path, leaves: list[Leaf]) -> list[np.ndarray]:
-    with _quiet(), ocp.StandardCheckpointer() as checkpointer:
-        stored = checkpointer.restore(path.absolute())
+    with _orbax() as checkpointer:
+        stored = checkpointer.restore(path.absolute(), args=ocp.args.PyTreeRestore())
     return [
         np.asarray(stored[f"{index:05}"]) if all(leaf.shape) else np.zeros(leaf.shape, leaf.dtype)
         for index, leaf in enumerate(leaves)
     ]
+
+
+@contextmanager
+def _orbax() -> Iterator[ocp.Checkpointer]:
+    """Without compression, which takes most of the time of a save, and without its log.
+
+    For an error that it raises too, the log has pages, which would run across the display.
+    """
+    logger = logging.getLogger("absl")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        with ocp.Checkpointer(ocp.PyTreeCheckpointHandler(use_compression=False)) as checkpointer:
+            yield checkpointer
+    finally:
+        logger.setLevel(level)
 
 
 def _sums(folder: Path) -> dict[str, list[int]]:
@@ -215,15 +231,3 @@ def _crc(file: Path) -> int:
         while block := stream.read(BLOCK):
             crc = zlib.crc32(block, crc)
     return crc
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Orbax logs pages for an error that is raised too, and would write across the display."""
-    logger = logging.getLogger("absl")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

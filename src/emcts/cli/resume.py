@@ -14,8 +14,8 @@ from emcts.runs.folder import Folder
 
 USAGE = """usage: emcts resume RUN [--steps N] [--wandb]
 
-Goes on from the newest sound checkpoint. The settings stay those that the run began with; only the number of steps
-may be raised. `emcts runs` lists the runs."""
+Goes on from the newest sound checkpoint, and ends as `emcts train` does. The settings stay those that the run began
+with; only the number of steps may be raised. `emcts runs` lists the runs."""
 
 
 @dataclass(frozen=True)

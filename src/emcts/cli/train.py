@@ -21,6 +21,8 @@ from emcts.runs.provenance import provenance
 from emcts.runs.trainer import Trainer
 
 DEFAULT_SEEDS = 4
+ENDINGS = """Ctrl-C or SIGTERM finishes the chunk, saves and leaves with exit code 130 or 143; `emcts resume` goes on.
+A loss that is not finite leaves with 1, bad input and a full disk with 2."""
 
 
 @dataclass(frozen=True)
@@ -130,4 +132,6 @@ def _overview(catalogue: Catalogue, environment: str | None = None) -> str:
         presets = catalogue.presets(environment)
         lines += ["", f"presets of {environment}: {', '.join(presets)} (the first is the default)"]
     lines += ["", "agents:", *(f"  {name:<24} {what}" for name, what in catalogue.AGENTS.items())]
-    return "\n".join([*lines, "", "emcts train ENVIRONMENT --agent AGENT --help shows every setting."])
+    return "\n".join(
+        [*lines, "", ENDINGS, "emcts train ENVIRONMENT --agent AGENT --help shows every setting."]
+    )

@@ -1,8 +1,11 @@
 """Signals that ask a run to stop: it finishes its chunk, saves and leaves."""
 
+import os
 import signal
 from types import FrameType, TracebackType
 from typing import Any
+
+NOTICE = b"\nstopping after this chunk, to save; Ctrl-C again leaves at once, without\n"
 
 
 class Interruption:
@@ -35,3 +38,5 @@ class Interruption:
         if number == signal.SIGINT and self.signal == signal.SIGINT:
             raise KeyboardInterrupt
         self.signal = number
+        # Straight to the descriptor: a signal may come in the middle of a print, which cannot be entered twice.
+        os.write(2, NOTICE)

@@ -81,4 +81,6 @@ def test_a_pipe_gets_lines() -> None:
     with display_for(console, "runs/x") as shown:
         assert isinstance(shown, LineDisplay)
         shown.show(Standing(500, 2000, LATEST, 1234.5, 3725.0))
-    assert len(console.file.getvalue().splitlines()) == 1  # type: ignore[attr-defined]
+    title, line = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert title == "runs/x"
+    assert line.startswith("steps 500 of 2,000 | return 0.5 |")

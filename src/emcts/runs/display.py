@@ -155,10 +155,15 @@ class LiveDisplay:
 
 
 def display_for(console: Console, title: str) -> Display:
-    """Live on a terminal, lines elsewhere."""
+    """Live on a terminal, elsewhere lines, of which the title is the first."""
     if console.is_terminal:
         return LiveDisplay(console, title)
-    return LineDisplay(lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True))
+
+    def write(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    write(title)
+    return LineDisplay(write)
 
 
 def _number(value: float | None) -> str:

@@ -1,6 +1,7 @@
 """Where to watch a run from outside: TensorBoard, and Weights & Biases for those who have it."""
 
 import time
+import zlib
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -54,7 +55,9 @@ class WeightsAndBiases:
         check_wandb()
         wandb = import_module("wandb")
         name = folder.absolute().name
-        self.run = wandb.init(project="emcts", id=name, name=name, config=dict(config), resume="allow")
+        # The same folder is the same run there, also after a resume; another folder of that name is not.
+        identity = f"{name}-{zlib.crc32(str(folder.absolute()).encode()):08x}"
+        self.run = wandb.init(project="emcts", id=identity, name=name, config=dict(config), resume="allow")
 
     def write(self, lines: Iterable[Line]) -> None:
         for line in lines:

@@ -17,7 +17,7 @@ from emcts.runs.maps import MapHistory
 
 CURVES = {"return": "return", "states_discovered": "states discovered", "uncertainty": "uncertainty"}
 MAP_TIMES = 5
-LOG_SPAN = 1000  # largest over smallest, from which a map is drawn on a logarithmic scale
+LOG_SPAN = 10_000  # largest over smallest, from which a map is drawn on a logarithmic scale
 PANEL = (4.2, 3.2)  # inches
 
 

@@ -5,6 +5,7 @@ import os
 import resource
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -262,6 +263,17 @@ def test_a_full_disk_harms_nothing(three: Checkpoints, monkeypatch: pytest.Monke
     restored = three.restore(mixed())
     assert restored is not None
     assert restored.env_steps == 3
+
+
+def test_too_little_space_is_noticed_before_anything_is_written(
+    three: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("emcts.runs.checkpoints.shutil.disk_usage", lambda _: SimpleNamespace(free=2_000_000))
+    three.save({"small": jnp.zeros(400_000)}, 4)
+    monkeypatch.setattr("emcts.runs.checkpoints._write_arrays", None)
+    with pytest.raises(DiskFull, match="it takes 4 MB, 2 are free"):
+        three.save({"big": jnp.zeros(1_000_000)}, 5)
+    assert three.steps() == [2, 3, 4]
 
 
 def test_a_real_limit_inside_orbax_is_understood(

@@ -270,7 +270,7 @@ def test_a_file_is_replaced_in_full_or_not_at_all(tmp_path: Path, monkeypatch: p
     file = atomic.write(tmp_path / "file", "before")
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
-        with pytest.raises(OSError, match="full"):
+        with pytest.raises(DiskFull, match=f"no space left to write {file}"):
             atomic.write(file, "after")
     assert file.read_text() == "before"
     assert list(tmp_path.iterdir()) == [file]

@@ -26,8 +26,10 @@ def replace(file: Path, make: Callable[[Path], object]) -> Path:
         make(temporary)
         sync(temporary)
         os.replace(temporary, file)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if is_full_disk(error):
+            raise DiskFull(f"no space left to write {file}") from error
         raise
     sync(file.parent)
     return file

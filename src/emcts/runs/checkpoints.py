@@ -24,6 +24,7 @@ from emcts.runs.leaves import Leaf, describe, from_host, refuse_mismatch, to_hos
 
 PARTIAL = ".partial-"
 BLOCK = 1 << 20
+SPARE = 1.1  # of the bytes of the arrays, for what orbax writes around them
 
 
 class Damaged(ValueError):
@@ -106,13 +107,14 @@ class Checkpoints:
     def _write(
         self, path: Path, state: PyTree, env_steps: int, score: float | None, notes: Mapping[str, Any]
     ) -> Path:
-        leaves = describe(state)
+        leaves, arrays = describe(state), to_host(state)
         self.folder.mkdir(exist_ok=True)
         self._clear_partial()
+        _check_space(self.folder, sum(array.nbytes for array in arrays))
         partial = self.folder / f"{PARTIAL}{path.name}"
         partial.mkdir()
         try:
-            _write_arrays(partial / "arrays", to_host(state))
+            _write_arrays(partial / "arrays", arrays)
             manifest = {
                 "env_steps": env_steps,
                 "score": score,
@@ -174,6 +176,15 @@ def _manifest(path: Path) -> dict[str, Any]:
         return {name: manifest[name] for name in ("env_steps", "score", "notes", "leaves", "files")}
     except (OSError, ValueError, KeyError, TypeError):
         raise Damaged(f"{path.name} has no readable manifest.json") from None
+
+
+def _check_space(folder: Path, wanted: int) -> None:
+    """Before orbax begins: where it runs out of space, threads of its own print their tracebacks."""
+    free = shutil.disk_usage(folder).free
+    if free < wanted * SPARE:
+        raise atomic.DiskFull(
+            f"no space left for a checkpoint in {folder}: it takes {wanted / 1e6:,.0f} MB, {free / 1e6:,.0f} are free"
+        )
 
 
 def _write_arrays(path: Path, arrays: list[np.ndarray]) -> None:

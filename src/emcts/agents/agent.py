@@ -14,7 +14,7 @@ from emcts.agents.targets import Reanalyse
 from emcts.agents.worlds import Worlds
 from emcts.models.judges import Judge, StateJudge, StepJudge
 from emcts.models.networks import Networks
-from emcts.models.true import TrueModel
+from emcts.models.true import LeafFactor, TrueModel
 from emcts.types import Key
 
 
@@ -48,16 +48,17 @@ class Lanes:
 
 @dataclasses.dataclass(frozen=True)
 class Planning:
-    """What turns judgements into a planning model: discount, and the leaf rule `min(max(u, c eta), largest)`."""
+    """What turns judgements into a planning model: discount, and the leaf rule `min(max(u, c eta), largest)`.
+
+    `leaf_factor` gives `c`, of a leaf's state.
+    """
 
     discount: float
-    leaf_factor: float = 1.0
+    leaf_factor: LeafFactor
     largest_variance: float = float("inf")
 
     def model(self, env: Any, judge_state: StateJudge, judge_step: StepJudge) -> TrueModel:
-        return TrueModel(
-            env, judge_state, judge_step, self.discount, self.leaf_factor, self.largest_variance
-        )
+        return TrueModel(env, judge_state, judge_step, self.discount, self.leaf_factor, self.largest_variance)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,9 +3,11 @@
 import dataclasses
 from typing import Any
 
+import jax.numpy as jnp
 import optax
 
 from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Planning, Schedule, Seen
+from emcts.agents.choice import choose
 from emcts.agents.planners import Gumbel, Planner, Puct, UbeAtRoot
 from emcts.agents.targets import Ahead, NStep, Reanalyse, searched_or_td
 from emcts.agents.worlds import DeepSeas
@@ -13,7 +15,7 @@ from emcts.models.judges import FiniteJudge, Unaware
 from emcts.models.layers import mlp
 from emcts.models.networks import finite_networks
 from emcts.models.ube import horizon_factor
-from emcts.novelty import Counts, Novelty
+from emcts.novelty import Counts, Ensemble, Normalised, Novelty, Rnd
 from emcts.types import Key
 
 
@@ -35,9 +37,12 @@ class DeepSeaSettings:
     novelty: str = "counts"
     """counts, rnd or ensemble"""
     count_epsilon: float = 0.01
-    """a transition that was seen n times has variance 1 / (n + this)"""
-    rnd_scale: float = 1.0
-    rnd_learning_rate: float = 5e-4
+    """a transition that was seen n times has variance proportional to 1 / (n + this)"""
+    unseen_variance: float = 3.0
+    """of a transition that was never seen"""
+    novelty_learning_rate: float = 5e-4
+    leaf_horizon: str = "episode"
+    """how long the unknown may go on behind a leaf: to the end of the episode, or endless"""
     discount: float = 0.995
     simulations: int = 50
     temperature: float = 0.0
@@ -46,11 +51,13 @@ class DeepSeaSettings:
     """rewards that a value target takes from the replay; 0 takes the larger of a search and of one move"""
     ube_moves: int = 0
     """moves that a UBE target takes from the replay before it looks ahead, 0 or 1"""
+    reanalyse_rule: str = "gumbel"
+    """the search that makes targets: gumbel or puct"""
     reanalysed: float = 1.0
     """share of the policy targets that are searched anew"""
     width: int = 256
     """of the two hidden layers of each network"""
-    learning_rate: float = 5e-4
+    learning_rate: float = 1e-3
     batch_size: int = 256
     sequence: int = 1
     """steps in a row that each sample of the replay gives"""
@@ -64,12 +71,38 @@ class DeepSeaSettings:
     caution: float = 0.0
     """weights losses by 0.5 + sigmoid(-this * std): above 0, what is uncertain counts less"""
     moves_per_iteration: int = 5
-    updates_per_iteration: int = 10
+    updates_per_iteration: int = 20
     warm_up: int = 300
     reanalyse_beta: float = 0.0
     """below 0, targets are pessimistic"""
     evaluation_beta: float = 0.0
     evaluation_episodes: int = 1
+
+
+def paper(agent: str) -> DeepSeaSettings:
+    """The paper's tables for the true model."""
+    return DeepSeaSettings(
+        size=40,
+        total_env_steps=45_000,
+        beta=10.0,
+        novelty="rnd",
+        unseen_variance=1.0,
+        leaf_horizon="endless",
+        temperature=1.0,
+        value_moves=5,
+        ube_moves=1,
+        reanalyse_rule="puct",
+        reanalysed=0.99,
+        learning_rate=5e-4,
+        sequence=5,
+        updates_per_iteration=10,
+        evaluation_episodes=8,
+    )
+
+
+def best(agent: str) -> DeepSeaSettings:
+    """What worked best here: docs/agents.md says why."""
+    return DeepSeaSettings()
 
 
 def az(settings: DeepSeaSettings) -> Agent:
@@ -93,15 +126,11 @@ def e_az(settings: DeepSeaSettings) -> Agent:
 
 def make_novelty(settings: DeepSeaSettings) -> Novelty:
     """By the name in the settings."""
-    table = {"counts": _counts, "rnd": _rnd}
-    if settings.novelty not in table:
-        raise ValueError(f"unknown novelty {settings.novelty!r}: choose one of {', '.join(table)}")
-    return table[settings.novelty](settings)
+    make, _ = choose(NOVELTIES, settings.novelty, "novelty")
+    return make(settings)
 
 
-def _agent(
-    settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: Novelty, *, ube: bool
-) -> Agent:
+def _agent(settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: Novelty, *, ube: bool) -> Agent:
     worlds = DeepSeas(settings.size, settings.stochastic)
     env = worlds.example
 
@@ -110,18 +139,28 @@ def _agent(
             env.num_states, env.num_actions, widths=(settings.width,) * 2, limit=10, ube=ube, key=key
         )
 
-    factor = horizon_factor(settings.discount, settings.size)
+    def ahead(leaf: Any) -> Any:
+        return horizon_factor(settings.discount, settings.size - leaf.row)
+
+    def endless(leaf: Any) -> Any:
+        return horizon_factor(settings.discount)
+
+    leaf_factor = choose({"episode": ahead, "endless": endless}, settings.leaf_horizon, "leaf_horizon")
+    rules: dict[str, Planner] = {
+        "gumbel": Gumbel(settings.simulations),
+        "puct": Puct(settings.simulations, temperature=0.0),
+    }
     greedy = Gumbel(settings.simulations, gumbel_scale=0.0)
     return Agent(
         worlds=worlds,
         judge=FiniteJudge(novelty),
         make_networks=make_networks,
-        planning=Planning(settings.discount, factor),
+        planning=Planning(settings.discount, leaf_factor),
         acting=acting,
         lanes=lanes,
-        seen=Seen.TRAINING if settings.novelty == "rnd" else Seen.ACTING,
+        seen=choose(NOVELTIES, settings.novelty, "novelty")[1],
         reanalyse=Reanalyse(
-            planner=Gumbel(settings.simulations),
+            planner=choose(rules, settings.reanalyse_rule, "reanalyse_rule"),
             value=NStep(settings.value_moves) if settings.value_moves else searched_or_td,
             ube=Ahead(settings.ube_moves),
             moves=max(settings.value_moves, settings.ube_moves, 1),
@@ -163,18 +202,40 @@ def _lanes(settings: DeepSeaSettings) -> Lanes:
 
 
 def _counts(settings: DeepSeaSettings) -> Counts:
-    env = DeepSeas(settings.size).example
-    return Counts(env.num_states * env.num_actions, epsilon=settings.count_epsilon)
+    return Counts(
+        _num_pairs(settings),
+        epsilon=settings.count_epsilon,
+        scale=settings.unseen_variance * settings.count_epsilon,
+    )
 
 
-def _rnd(settings: DeepSeaSettings) -> Any:
-    env = DeepSeas(settings.size).example
-    pairs = env.num_states * env.num_actions
-    from emcts.novelty import Rnd
-
-    return Rnd(
+def _rnd(settings: DeepSeaSettings) -> Novelty:
+    pairs = _num_pairs(settings)
+    rnd = Rnd(
         predictor=lambda key: mlp(pairs, (1024, 1024, 512), key=key, finite=True),
         target=lambda key: mlp(pairs, (512, 512), key=key, finite=True),
-        optimiser=optax.adam(settings.rnd_learning_rate),
-        scale=settings.rnd_scale,
+        optimiser=optax.adam(settings.novelty_learning_rate),
     )
+    return Normalised(rnd, lambda key: jnp.arange(pairs), scale=settings.unseen_variance)
+
+
+def _ensemble(settings: DeepSeaSettings) -> Novelty:
+    pairs = _num_pairs(settings)
+    ensemble = Ensemble(
+        member=lambda key: mlp(pairs, (64, 64, 8), key=key, finite=True),
+        optimiser=optax.adam(settings.novelty_learning_rate),
+        size=10,
+    )
+    return Normalised(ensemble, lambda key: jnp.arange(pairs), scale=settings.unseen_variance)
+
+
+def _num_pairs(settings: DeepSeaSettings) -> int:
+    env = DeepSeas(settings.size).example
+    return env.num_states * env.num_actions
+
+
+NOVELTIES = {
+    "counts": (_counts, Seen.ACTING),
+    "rnd": (_rnd, Seen.TRAINING),
+    "ensemble": (_ensemble, Seen.TRAINING),
+}

@@ -16,7 +16,7 @@ from emcts.agents.loop import Metrics, run_chunk
 from emcts.agents.maps import uncertainty_maps
 from emcts.agents.state import NEVER, TrainState, init
 from emcts.runs.trainer import Find, Progress
-from emcts.types import Key, Replaceable, record
+from emcts.types import Replaceable, record
 
 
 @record
@@ -82,9 +82,7 @@ class SeedTrainer:
         maps = uncertainty_maps(self.agent)
         return None if maps is None else jax.jit(jax.vmap(maps))
 
-    def _one_chunk(
-        self, state: TrainState, learning: Array, progress: Array
-    ) -> tuple[TrainState, Report]:
+    def _one_chunk(self, state: TrainState, learning: Array, progress: Array) -> tuple[TrainState, Report]:
         state, metrics = run_chunk(self.agent, state, learning, progress)
         evaluation = self.agent.evaluation
         key = jax.random.fold_in(state.key, 0)
@@ -164,4 +162,6 @@ def _mean(values: np.ndarray) -> np.ndarray:
     """Over a chunk's iterations; NaN ones did not learn. A loss that is not finite is told by `nan_step`."""
     finite = np.isfinite(values)
     with np.errstate(invalid="ignore"):
-        return np.where(finite, values, 0).sum(axis=1) / np.where(finite.any(axis=1), finite.sum(axis=1), np.nan)
+        return np.where(finite, values, 0).sum(axis=1) / np.where(
+            finite.any(axis=1), finite.sum(axis=1), np.nan
+        )

@@ -48,7 +48,9 @@ class Categorical:
 
     def __post_init__(self) -> None:
         if self.limit < 1:
-            raise ValueError(f"a support of -{self.limit} to {self.limit} holds one value: limit must be at least 1")
+            raise ValueError(
+                f"a support of -{self.limit} to {self.limit} holds one value: limit must be at least 1"
+            )
 
     @property
     def size(self) -> int:

@@ -98,7 +98,9 @@ class FiniteJudge:
         def with_novelty(novelty: PyTree) -> StepJudge:
             eta = jax.vmap(lambda pair: self.novelty.variance(novelty, pair))(pairs)
             table = StepJudgement(reward, eta, eta)
-            return lambda before, action, after, outcome: _row(table, self.looked_at(env, before, action, after))
+            return lambda before, action, after, outcome: _row(
+                table, self.looked_at(env, before, action, after)
+            )
 
         return with_novelty
 

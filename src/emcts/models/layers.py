@@ -31,9 +31,7 @@ class Mlp(eqx.Module):
 
     layers: tuple[Any, ...]
 
-    def __init__(
-        self, first: Lookup | eqx.nn.Linear, sizes: Sequence[int], *, key: Key, quiet: bool = False
-    ):
+    def __init__(self, first: Lookup | eqx.nn.Linear, sizes: Sequence[int], *, key: Key, quiet: bool = False):
         keys = jax.random.split(key, max(len(sizes) - 1, 1))
         rest = [
             eqx.nn.Linear(fan_in, fan_out, key=k)

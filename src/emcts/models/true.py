@@ -14,6 +14,7 @@ from emcts.models.ube import leaf_variance
 from emcts.types import Key, RecurrentFn, RecurrentFnOutput, RootFnOutput
 
 Prior = Callable[[StateJudgement], Float[Array, "B A"]]
+LeafFactor = Callable[[Any], Float[Array, ""]]
 
 
 def exploiting(judged: StateJudgement) -> Float[Array, "B A"]:
@@ -25,15 +26,15 @@ def exploiting(judged: StateJudgement) -> Float[Array, "B A"]:
 class TrueModel:
     """Embeddings are states of `env`.
 
-    The variance of a leaf's value is `max(u, leaf_factor * novelty)`, at most `largest_variance` (`eq:ube_max`), where
-    the novelty is that of the transition into the leaf. Past the end of an episode there is nothing.
+    The variance of a leaf's value is `max(u, leaf_factor(leaf) * novelty)`, at most `largest_variance` (`eq:ube_max`),
+    where the novelty is that of the transition into the leaf. Past the end of an episode there is nothing.
     """
 
     env: AnyEnvironment
     judge_state: StateJudge
     judge_step: StepJudge
     discount: float
-    leaf_factor: float
+    leaf_factor: LeafFactor
     largest_variance: float
 
     def root(self, states: Any, prior: Prior) -> RootFnOutput:
@@ -69,6 +70,8 @@ class TrueModel:
             prior_logits=None,
             value=judged.value,
             reward_variance=step.reward_variance,
-            value_variance=leaf_variance(judged.ube, step.novelty, self.leaf_factor, self.largest_variance),
+            value_variance=leaf_variance(
+                judged.ube, step.novelty, self.leaf_factor(after), self.largest_variance
+            ),
         )
         return out, judged, after

@@ -3,8 +3,10 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from emcts.types import Number
 
-def horizon_factor(discount: float, horizon: int | None = None) -> float:
+
+def horizon_factor(discount: float, horizon: Number | None = None) -> Float[Array, "*B"]:
     """How many times a variance can be met in `horizon` steps, discounted: `(1 - g^2H) / (1 - g^2)` (`eq:ube_max`).
 
     None is an endless horizon, which needs a discount below 1.
@@ -14,16 +16,13 @@ def horizon_factor(discount: float, horizon: int | None = None) -> float:
     if horizon is None:
         if discount == 1:
             raise ValueError("a discount of 1 bounds no endless sum: give the horizon, or a discount below 1")
-        return 1 / (1 - discount**2)
-    if horizon < 1:
-        raise ValueError(f"horizon is {horizon}: give at least 1 step, or None for an endless one")
-    if discount == 1:
-        return float(horizon)
-    return (1 - discount ** (2 * horizon)) / (1 - discount**2)
+        return jnp.float32(1 / (1 - discount**2))
+    steps = jnp.asarray(horizon, jnp.float32)
+    return steps if discount == 1 else (1 - discount ** (2 * steps)) / (1 - discount**2)
 
 
 def leaf_variance(
-    predicted: Float[Array, "*B"], novelty: Float[Array, "*B"], factor: float, largest: float
+    predicted: Float[Array, "*B"], novelty: Float[Array, "*B"], factor: Float[Array, "*B"], largest: float
 ) -> Float[Array, "*B"]:
     """`max(u, c * eta)`, at most `largest`: a head cannot know of states that it was never trained on."""
     return jnp.clip(jnp.maximum(predicted, factor * novelty), 0, largest)

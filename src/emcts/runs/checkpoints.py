@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orbax.checkpoint as ocp  # type: ignore[import-untyped]
+import orbax.checkpoint as ocp
 from jaxtyping import PyTree
 
 from emcts.runs import atomic

@@ -1,0 +1,165 @@
+"""AZ, AZ+UBE and E-AZ with Gumbel's search, where rewards are known and states are new or not (SUBLEQ, MinAtar)."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float
+
+from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Planning, Schedule, Seen
+from emcts.agents.choice import choose
+from emcts.agents.planners import Gumbel, Planner, UbeAtRoot
+from emcts.agents.targets import Reanalyse, largest_edge, searched_or_td
+from emcts.agents.worlds import Worlds
+from emcts.models.judges import DenseJudge, Unaware
+from emcts.models.networks import Networks
+from emcts.novelty import HashCounts, HashSet, Novelty
+from emcts.types import Key
+
+
+@dataclasses.dataclass(frozen=True)
+class GumbelSettings:
+    """Of a training. Steps are those of all episodes, of one seed."""
+
+    total_env_steps: int = 2_000_000
+    """when training ends"""
+    steps_between_evaluations: int = 20_480
+    beta: float = 1.0
+    """what a standard deviation is worth: episodes have betas evenly spaced from 0 to this"""
+    episodes: int = 128
+    """that run side by side"""
+    exploiting_episodes: int = 1
+    """of those: with a beta of 0, and the policy that exploits"""
+    novelty: str = "set"
+    """set (new until first seen) or counts (falling with the visits)"""
+    hash_bits: int = 24
+    """the table has 2 to the power of this many places"""
+    seen: str = "acting"
+    """a state stops being new once it was met (acting) or trained on (training)"""
+    discount: float = 0.97
+    simulations: int = 32
+    width: int = 256
+    """of the hidden layers"""
+    learning_rate: float = 1e-3
+    batch_size: int = 4096
+    replay_capacity: int = 200_000
+    priority_exponent: float = 0.6
+    correction: tuple[float, float] = (0.0, 0.0)
+    """exponent of the importance weights, at the start and at the end"""
+    exploration_temperature: float = 1.0
+    """of the softmax over scores that the exploration policy learns"""
+    caution: float = 0.0
+    """weights losses by 0.5 + sigmoid(-this * std): above 0, what is uncertain counts less"""
+    moves_per_iteration: int = 32
+    updates_per_iteration: int = 4
+    warm_up: int = 5000
+    reanalyse_beta: float = 0.0
+    """below 0, targets are pessimistic"""
+    evaluation_beta: float = 0.0
+    evaluation_episodes: int = 32
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """What a world asks of this family: `look` is what of a state can be new, and `observe` what networks see."""
+
+    worlds: Worlds
+    make_networks: Callable[[Key, bool], Networks]  # with the heads of uncertainty, or without
+    observe: Callable[[Any, Any], Array]
+    look: Callable[[Any, Any], Array]
+    leaf_factor: Callable[[Any], Float[Array, ""]]
+    largest_variance: float
+    longest_episode: int
+    solved_return: float | None
+
+
+def az(settings: GumbelSettings, problem: Problem) -> Agent:
+    """AlphaZero with Gumbel's search."""
+    lanes = Lanes((0.0,) * settings.episodes, (False,) * settings.episodes)
+    return _agent(settings, problem, Gumbel(settings.simulations), lanes, Unaware(), uncertain=False)
+
+
+def az_ube(settings: GumbelSettings, problem: Problem) -> Agent:
+    """AlphaZero that explores by the score of one step ahead; its search knows of no uncertainty."""
+    acting = UbeAtRoot(Gumbel(settings.simulations))
+    return _agent(settings, problem, acting, _lanes(settings), _novelty(settings), uncertain=True)
+
+
+def e_az(settings: GumbelSettings, problem: Problem) -> Agent:
+    """Epistemic AlphaZero: its search explores, with a policy of its own."""
+    acting = Gumbel(settings.simulations)
+    return _agent(settings, problem, acting, _lanes(settings), _novelty(settings), uncertain=True)
+
+
+def _agent(
+    settings: GumbelSettings,
+    problem: Problem,
+    acting: Planner,
+    lanes: Lanes,
+    novelty: Novelty,
+    *,
+    uncertain: bool,
+) -> Agent:
+    seen = {"acting": Seen.ACTING, "training": Seen.TRAINING}
+    return Agent(
+        worlds=problem.worlds,
+        judge=DenseJudge(novelty, problem.observe, problem.look),
+        make_networks=lambda key: problem.make_networks(key, uncertain),
+        planning=Planning(settings.discount, problem.leaf_factor, problem.largest_variance),
+        acting=acting,
+        lanes=lanes,
+        seen=choose(seen, settings.seen, "seen"),
+        reanalyse=Reanalyse(
+            planner=Gumbel(settings.simulations),
+            value=searched_or_td,
+            ube=largest_edge,
+            beta=settings.reanalyse_beta,
+            exploration_beta=settings.beta,
+            exploration_temperature=settings.exploration_temperature,
+        ),
+        weights=LossWeights(caution=settings.caution),
+        optimiser=optax.adam(settings.learning_rate),
+        memory=Memory(
+            capacity=settings.replay_capacity,
+            batch_size=settings.batch_size,
+            priority_exponent=settings.priority_exponent,
+            correction=settings.correction,
+        ),
+        schedule=Schedule(
+            settings.moves_per_iteration, settings.updates_per_iteration, warm_up=settings.warm_up
+        ),
+        evaluation=Evaluation(
+            Gumbel(settings.simulations, gumbel_scale=0.0),
+            settings.evaluation_episodes,
+            max_steps=problem.longest_episode,
+            beta=settings.evaluation_beta,
+            solved_return=problem.solved_return,
+        ),
+    )
+
+
+def _lanes(settings: GumbelSettings) -> Lanes:
+    exploiting = settings.exploiting_episodes
+    if not 1 <= exploiting <= settings.episodes:
+        raise ValueError(
+            f"exploiting_episodes is {exploiting}: give 1 to {settings.episodes}, the number of episodes"
+        )
+    exploring = np.linspace(0, settings.beta, settings.episodes - exploiting + 1)[1:]
+    betas = (0.0,) * exploiting + tuple(float(beta) for beta in exploring)
+    return Lanes(betas, tuple(lane >= exploiting for lane in range(settings.episodes)))
+
+
+def _novelty(settings: GumbelSettings) -> Novelty:
+    table: dict[str, Novelty] = {
+        "set": HashSet(settings.hash_bits),
+        "counts": HashCounts(settings.hash_bits, epsilon=1.0),
+    }
+    return choose(table, settings.novelty, "novelty")
+
+
+def constant_factor(factor: float) -> Callable[[Any], Float[Array, ""]]:
+    """A leaf rule's `c` that is the same for all states."""
+    return lambda leaf: jnp.float32(factor)

@@ -1,7 +1,7 @@
 """How a search is run for a batch of states, and how an action is chosen from it.
 
-A planner is called as `planner(key, model, states, brief)`. A brief says, for each of the states, how much uncertainty is
-worth (`beta`) and whether the episode explores.
+A planner is called as `planner(key, model, states, brief)`. A brief says, for each of the states, how much
+uncertainty is worth (`beta`) and whether the episode explores.
 """
 
 import dataclasses
@@ -58,7 +58,10 @@ class Planner(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Puct:
-    """MuZero's search, EPUCT with `beta`. Exploring episodes take the most visited action; others draw one by visits."""
+    """MuZero's search, EPUCT with `beta`.
+
+    Episodes that explore take the most visited action; the others draw one by visits.
+    """
 
     num_simulations: int
     exploring_prior: ExploringPrior = uniform
@@ -130,7 +133,10 @@ class Gumbel:
 
 @dataclasses.dataclass(frozen=True)
 class UbeAtRoot:
-    """AZ+UBE: a search that ignores uncertainty, and where an episode explores the best one-step score (`eq:only_ube`)."""
+    """AZ+UBE: a search that ignores uncertainty.
+
+    Episodes that explore take the action with the best score of one step ahead (`eq:only_ube`).
+    """
 
     planner: Puct | Gumbel
 

@@ -144,7 +144,7 @@ class SeedTrainer:
         if not played.keepsake:
             return ()
         words, num_words = played.keepsake["words"], played.keepsake["num_words"]
-        seeds, chunk, moves, lanes = played.success.shape
+        _, chunk, moves, lanes = played.success.shape
         first = (iterations - chunk) * moves * lanes
         found: dict[tuple[int, tuple[int, ...]], int] = {}
         for seed, k, move, lane in np.argwhere(played.success):
@@ -158,7 +158,7 @@ def _or_nan(step: np.ndarray) -> np.ndarray:
     return np.where(step == NEVER, np.nan, step)
 
 
-def _mean(values: np.ndarray) -> np.ndarray:
+def _mean(values: Any) -> np.ndarray:
     """Over a chunk's iterations; NaN ones did not learn. A loss that is not finite is told by `nan_step`."""
     finite = np.isfinite(values)
     with np.errstate(invalid="ignore"):

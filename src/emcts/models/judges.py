@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment, Outcome
-from emcts.models.networks import Networks, pair_index
+from emcts.models.networks import Head, Networks, pair_index
 from emcts.novelty import Novelty
 from emcts.types import Replaceable, record
 
@@ -93,7 +93,8 @@ class FiniteJudge:
 
     def steps(self, env: Any, networks: Networks) -> Callable[[PyTree], StepJudge]:
         pairs = jnp.arange(env.num_states * env.num_actions)
-        reward = jax.vmap(lambda pair: networks.reward.codec.decode(networks.reward(pair)))(pairs)
+        head = _reward_head(networks)
+        reward = jax.vmap(lambda pair: head.codec.decode(head(pair)))(pairs)
 
         def with_novelty(novelty: PyTree) -> StepJudge:
             eta = jax.vmap(lambda pair: self.novelty.variance(novelty, pair))(pairs)
@@ -106,7 +107,7 @@ class FiniteJudge:
 
     def raw(self, env: Any, networks: Networks, state: Any, action: Int[Array, ""]) -> Any:
         index = env.index(state)
-        return networks.state(index), networks.reward(pair_index(index, action, env.num_actions))
+        return networks.state(index), _reward_head(networks)(pair_index(index, action, env.num_actions))
 
     def looked_at(self, env: Any, before: Any, action: Int[Array, ""], after: Any) -> Array:
         return pair_index(env.index(before), action, env.num_actions)
@@ -160,8 +161,14 @@ def decode(networks: Networks, raw: Any) -> StateJudgement:
         policy=raw.policy,
         exploration=raw.policy if raw.exploration is None else raw.exploration,
         value=value,
-        ube=jnp.zeros_like(value) if raw.ube is None else networks.ube.codec.decode(raw.ube),
+        ube=jnp.zeros_like(value) if networks.ube is None else networks.ube.codec.decode(raw.ube),
     )
+
+
+def _reward_head(networks: Networks) -> Head:
+    if networks.reward is None:
+        raise ValueError("a FiniteJudge learns the reward: give networks with a reward head")
+    return networks.reward
 
 
 def _row(table: PyTree, index: Int[Array, ""]) -> Any:

@@ -80,6 +80,6 @@ def _note(env: Any, log: Any, before: Any, success: Bool[Array, "L"], steps: Int
     when = steps + jnp.argmax(success).astype(jnp.int32) + 1
     first = (log.first_success == NEVER) & jnp.any(success)
     log = log.replace(first_success=jnp.where(first, when, log.first_success))
-    if log.visited.shape[0] == 0:
+    if log.visits.shape[0] == 0:
         return log
-    return log.replace(visited=log.visited.at[jax.vmap(env.index)(before)].set(True, mode="drop"))
+    return log.replace(visits=log.visits.at[jax.vmap(env.index)(before)].add(1, mode="drop"))

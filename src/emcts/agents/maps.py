@@ -30,12 +30,10 @@ def uncertainty_maps(agent: Agent) -> Callable[[TrainState], Maps] | None:
         brief = Brief(jnp.full(env.num_states, beta), jnp.ones(env.num_states, bool))
         plan = agent.acting(jax.random.key(0), model, states, brief)
         judged = jax.vmap(judge_state)(states)
-        novelty = model.step_stds(states, jax.random.key(0)).max(axis=-1)
         cells = {
-            "visited": state.log.visited.astype(jnp.float32),
+            "visits": state.log.visits.astype(jnp.float32),
             "value": judged.value,
             "UBE std": jnp.sqrt(jnp.maximum(judged.ube, 0)),
-            "std one step ahead": novelty,
             "search std": plan.value_std,
         }
         return {name: _grid(env, states, values) for name, values in cells.items()}
@@ -44,4 +42,5 @@ def uncertainty_maps(agent: Agent) -> Callable[[TrainState], Maps] | None:
 
 
 def _grid(env: DeepSea, states: Any, values: Float[Array, "states"]) -> Float[Array, "N N"]:
-    return jnp.zeros((env.size, env.size)).at[states.row, states.column].set(values)
+    """NaN where no path leads."""
+    return jnp.full((env.size, env.size), jnp.nan).at[states.row, states.column].set(values)

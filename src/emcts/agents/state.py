@@ -4,7 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from emcts.agents import replay as replays
 from emcts.agents.agent import Agent
@@ -32,7 +32,7 @@ class Log(Replaceable):
     first_success: Int[Array, ""]
     solved: Int[Array, ""]
     not_finite: Int[Array, ""]
-    visited: Bool[Array, "states"]  # of a world of few states; else empty
+    visits: Int[Array, "states"]  # of each state of a world of few; else empty
 
 
 @record
@@ -80,6 +80,6 @@ def init(agent: Agent, key: Key, world: PyTree) -> TrainState:
             first_success=jnp.int32(NEVER),
             solved=jnp.int32(NEVER),
             not_finite=jnp.int32(NEVER),
-            visited=jnp.zeros(getattr(env, "num_states", 0), bool),
+            visits=jnp.zeros(getattr(env, "num_states", 0), jnp.int32),
         ),
     )

@@ -133,9 +133,9 @@ class SeedTrainer:
         )
 
     def _discovered(self, state: TrainState) -> np.ndarray | None:
-        visited = state.log.visited
-        if visited.shape[1]:
-            return np.asarray(visited.sum(axis=1), np.float64)
+        visits = state.log.visits
+        if visits.shape[1]:
+            return np.asarray((visits > 0).sum(axis=1), np.float64)
         known = getattr(self.agent.judge.novelty, "known", None)
         return None if known is None else np.asarray(jax.vmap(known)(state.novelty), np.float64)
 

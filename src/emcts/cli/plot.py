@@ -6,14 +6,18 @@ from tyro.conf import Positional
 
 from emcts.runs.figure import draw_comparison, draw_run
 from emcts.runs.folder import Folder
+from emcts.runs.table import write_table
 
 
-def plot(runs: Positional[tuple[Path, ...]], /, *, out: Path | None = None) -> None:
+def plot(
+    runs: Positional[tuple[Path, ...]], /, *, out: Path | None = None, table: Path | None = None
+) -> None:
     """Draws from the files of runs: one with all its seeds and maps, several as means with standard errors.
 
     Args:
         runs: the folders.
         out: a PNG file. If not given, and for one run: figure.png in the run.
+        table: also write the curves, as means with standard errors, into this CSV file.
     """
     if not runs:
         raise ValueError("name a run to plot: `emcts runs` lists them")
@@ -26,6 +30,8 @@ def plot(runs: Positional[tuple[Path, ...]], /, *, out: Path | None = None) -> N
         print(draw_run(folders[0], out or folders[0].path / "figure.png"))
     else:
         print(draw_comparison(folders, out or Path("comparison.png")))
+    if table is not None:
+        print(write_table(folders, table))
 
 
 COMMANDS = plot

@@ -77,13 +77,12 @@ def sample(replay: Replay, key: Key, count: int, *, exponent: float, ahead: int)
     mass = jnp.where(ready[:, None], replay.priorities, 0) ** exponent * (replay.priorities > 0)
     mass = jnp.where(ready[:, None], mass, 0).reshape(-1)
     cumulated = jnp.cumsum(mass)
-    total = cumulated[-1]
-    # Rounding may carry the largest draw up to the total, where no step is.
-    below = jnp.nextafter(total, jnp.float32(0))
-    draws = jnp.minimum(jax.random.uniform(key, (count,)) * total, below)
+    draws = jax.random.uniform(key, (count,)) * cumulated[-1]
     index = jnp.searchsorted(cumulated, draws, side="right")
-    index = jnp.minimum(index, rows * lanes - 1).astype(jnp.int32)
-    return Sample(index // lanes, index % lanes, mass[index] / total)
+    # Sums made in parallel round apart: they may rise by a digit where no mass is. The last step before stands for it.
+    last = jax.lax.cummax(jnp.where(mass > 0, jnp.arange(rows * lanes, dtype=jnp.int32), 0))
+    index = last[jnp.minimum(index, rows * lanes - 1)]
+    return Sample(index // lanes, index % lanes, mass[index] / cumulated[-1])
 
 
 def window(replay: Replay, at: Sample, length: int) -> Step:

@@ -31,10 +31,10 @@ def squash(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
 
 
 def unsquash(y: Float[Array, "*B"]) -> Float[Array, "*B"]:
-    """The inverse of `squash`. With `s = sqrt(|x| + 1)` it solves `0.001 s^2 + s - (1 + 0.001 + |y|) = 0`."""
-    constant = 1 + LINEAR_PART + jnp.abs(y)
-    root = 2 * constant / (1 + jnp.sqrt(1 + 4 * LINEAR_PART * constant))
-    return jnp.sign(y) * (root - 1) * (root + 1)
+    """The inverse of `squash`, likewise. `t = sqrt(|x| + 1) - 1` solves `0.001 t^2 + 1.002 t = |y|`."""
+    linear = 1 + 2 * LINEAR_PART
+    t = 2 * jnp.abs(y) / (linear + jnp.sqrt(linear**2 + 4 * LINEAR_PART * jnp.abs(y)))
+    return jnp.sign(y) * t * (t + 2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Categorical:
         return unsquash(jnp.sum((ups - downs) * atoms[self.limit + 1 :]))
 
     def two_hot(self, target: Float[Array, ""]) -> Float[Array, "outputs"]:
-        place = jnp.clip(squash(target), -self.limit, self.limit) + self.limit
-        atoms = jnp.arange(self.size, dtype=place.dtype)
+        place = jnp.clip(squash(target), -self.limit, self.limit)
+        atoms = jnp.arange(-self.limit, self.limit + 1, dtype=place.dtype)
         return jnp.maximum(1 - jnp.abs(atoms - place), 0)
 
     def loss(self, raw: Float[Array, "outputs"], target: Array) -> Float[Array, ""]:

@@ -1,0 +1,84 @@
+"""What the outputs of a head mean: the transform and its inverse, two-hot targets, and ranges."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from emcts.models.codecs import Categorical, Policy, Tanh, Unit, squash, unsquash
+
+VALUES = np.array([-117.0, -30.5, -1.0, -0.00025, -1e-6, 0.0, 1e-6, 0.0001, 0.25, 0.99, 1.0, 8.1, 117.0])
+
+
+@jax.jit
+def said(target):
+    """What a head says that has learned a target perfectly."""
+    codec = Categorical(10)
+    return jax.vmap(lambda one: codec.decode(jnp.log(codec.two_hot(one))))(target)
+
+
+def test_squash_is_the_formula() -> None:
+    exact = np.sign(VALUES) * (np.sqrt(np.abs(VALUES) + 1) - 1) + 0.001 * VALUES
+    np.testing.assert_allclose(jax.jit(squash)(jnp.asarray(VALUES, jnp.float32)), exact, rtol=1e-6)
+
+
+def test_unsquash_is_its_inverse() -> None:
+    both = jax.jit(lambda x: (unsquash(squash(x)), squash(unsquash(x))))(jnp.asarray(VALUES, jnp.float32))
+    for back in both:
+        np.testing.assert_allclose(back, VALUES, rtol=1e-5)
+
+
+def test_the_support_ends_at_117() -> None:
+    # From s = sqrt(x + 1) and 0.001 s^2 + s = 11.001.
+    ends = ((np.sqrt(1 + 4 * 0.001 * 11.001) - 1) / 0.002) ** 2 - 1
+    assert ends == pytest.approx(117, abs=1)
+    np.testing.assert_allclose(said(jnp.array([500.0, 1e6, -500.0])), [ends, ends, -ends], rtol=1e-5)
+
+
+def test_the_mean_of_two_hot_is_the_target() -> None:
+    np.testing.assert_allclose(
+        said(jnp.asarray(VALUES[1:-1], jnp.float32)), VALUES[1:-1], rtol=1e-5, atol=2e-7
+    )
+    hot = jax.jit(jax.vmap(Categorical(10).two_hot))(jnp.asarray(VALUES, jnp.float32))
+    np.testing.assert_allclose(hot.sum(axis=1), 1, rtol=1e-6)
+    assert np.all(np.sum(np.asarray(hot) > 0, axis=1) <= 2)
+
+
+@pytest.mark.parametrize("size", [10, 40, 100])
+def test_the_cost_of_a_move_survives(size: int) -> None:
+    np.testing.assert_allclose(said(jnp.array([-0.01 / size])), -0.01 / size, rtol=2e-3)
+
+
+def test_an_untrained_head_says_exactly_nothing() -> None:
+    for limit in [1, 10, 30]:
+        assert float(jax.jit(Categorical(limit).decode)(jnp.zeros(2 * limit + 1))) == 0.0
+
+
+def test_the_loss_is_least_where_the_target_is_said() -> None:
+    codec = Categorical(10)
+    gradient = jax.jit(jax.grad(codec.loss))
+    right = jnp.log(codec.two_hot(jnp.float32(0.99)) + 1e-9)
+    np.testing.assert_allclose(gradient(right, jnp.float32(0.99)), 0, atol=1e-6)
+    assert np.abs(gradient(right, jnp.float32(0.5))).max() > 0.05
+
+
+@pytest.mark.parametrize(("codec", "low"), [(Tanh(), -1.0), (Unit(), 0.0)])
+def test_bounded_codecs_keep_to_their_range(codec, low: float) -> None:
+    raw = jnp.array([[-100.0], [-1.0], [0.0], [1.0], [100.0]])
+    out = np.asarray(jax.vmap(codec.decode)(raw))
+    assert np.all(np.diff(out) > 0)
+    np.testing.assert_allclose(out[[0, 2, 4]], [low, (low + 1) / 2, 1])
+    np.testing.assert_allclose(jax.vmap(codec.loss)(raw, jnp.full(5, 0.25)), (out - 0.25) ** 2, rtol=1e-6)
+
+
+def test_the_policy_loss_is_a_divergence() -> None:
+    target = np.array([0.7, 0.3, 0.0])
+    loss = jax.jit(Policy(3).loss)
+    np.testing.assert_allclose(loss(jnp.log(jnp.array([0.7, 0.3, 1e-12])), jnp.array(target)), 0, atol=1e-6)
+    wanted = np.sum(target[:2] * np.log(target[:2] * 3))
+    np.testing.assert_allclose(loss(jnp.full(3, 5.0), jnp.array(target)), wanted, rtol=1e-5)
+
+
+def test_a_support_needs_room() -> None:
+    with pytest.raises(ValueError, match="limit must be at least 1"):
+        Categorical(0)

@@ -41,6 +41,8 @@ class DeepSeaSettings:
     unseen_variance: float = 3.0
     """of a transition that was never seen"""
     novelty_learning_rate: float = 5e-4
+    novelty_power: float = 2.0
+    """of rnd and ensemble: variances to this power, so that the half learned counts for little"""
     leaf_horizon: str = "episode"
     """how long the unknown may go on behind a leaf: to the end of the episode, or endless"""
     discount: float = 0.995
@@ -87,6 +89,7 @@ def paper(agent: str) -> DeepSeaSettings:
         beta=10.0,
         novelty="rnd",
         unseen_variance=1.0,
+        novelty_power=1.0,
         leaf_horizon="endless",
         temperature=1.0,
         value_moves=5,
@@ -216,7 +219,7 @@ def _rnd(settings: DeepSeaSettings) -> Novelty:
         target=lambda key: mlp(pairs, (512, 512), key=key, finite=True),
         optimiser=optax.adam(settings.novelty_learning_rate),
     )
-    return Normalised(rnd, lambda key: jnp.arange(pairs), scale=settings.unseen_variance)
+    return _normalised(settings, rnd)
 
 
 def _ensemble(settings: DeepSeaSettings) -> Novelty:
@@ -226,7 +229,14 @@ def _ensemble(settings: DeepSeaSettings) -> Novelty:
         optimiser=optax.adam(settings.novelty_learning_rate),
         size=10,
     )
-    return Normalised(ensemble, lambda key: jnp.arange(pairs), scale=settings.unseen_variance)
+    return _normalised(settings, ensemble)
+
+
+def _normalised(settings: DeepSeaSettings, novelty: Novelty) -> Novelty:
+    pairs = _num_pairs(settings)
+    return Normalised(
+        novelty, lambda key: jnp.arange(pairs), settings.unseen_variance, settings.novelty_power
+    )
 
 
 def _num_pairs(settings: DeepSeaSettings) -> int:

@@ -24,15 +24,21 @@ class Normalised:
     """The variance of `novelty`, scaled so that it starts at about `scale`.
 
     `probes` draws a batch of inputs like those to come, by whose mean variance at the start all are divided.
-    The scale of `novelty` itself cancels.
+    The scale of `novelty` itself cancels. A `power` above 1 draws what is new and what is half learned further
+    apart: many steps through the latter then no longer add up to the former.
     """
 
     novelty: Novelty
     probes: Callable[[Key], Shaped[Array, "P ..."]]
     scale: float = 1.0
+    power: float = 1.0
 
     def __post_init__(self) -> None:
         check_scale(self.scale)
+        if not self.power > 0:
+            raise ValueError(
+                f"power is {self.power}: give a positive number, 1 to leave variances as they are"
+            )
 
     def init(self, key: Key) -> NormalisedState:
         novelty_key, probe_key = jax.random.split(key)
@@ -42,7 +48,7 @@ class Normalised:
         return NormalisedState(inner, jnp.maximum(jnp.mean(variances), jnp.finfo(variances.dtype).tiny))
 
     def variance(self, state: NormalisedState, x: Shaped[Array, "..."]) -> Float[Array, ""]:
-        return self.scale * self.novelty.variance(state.inner, x) / state.unit
+        return self.scale * (self.novelty.variance(state.inner, x) / state.unit) ** self.power
 
     def update(
         self, state: NormalisedState, xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]

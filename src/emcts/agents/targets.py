@@ -79,8 +79,14 @@ class NStep:
 
     n: int
 
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise ValueError(f"a value target takes {self.n} moves of the story: give at least 1")
+
     def __call__(self, context: Context) -> Float[Array, "M"]:
         story, n = context.story, self.n
+        if n > (there := story.rewards.shape[1]):
+            raise ValueError(f"{n} moves are asked of stories of {there}: raise Reanalyse's moves")
         terminated, truncated = story.terminated[:, :n], story.truncated[:, :n]
         ends = (terminated | truncated).astype(jnp.int32)
         counts = (jnp.cumsum(ends, axis=1) - ends == 0) & ~truncated
@@ -159,6 +165,16 @@ class Reanalyse:
     exploration_temperature: float = 1.0
     needs_novelty: bool = True  # whether the search's own variances are used
 
+    def __post_init__(self) -> None:
+        if self.moves < 1:
+            raise ValueError(f"moves is {self.moves}: give at least 1")
+        if not 0 <= self.fraction <= 1:
+            raise ValueError(f"fraction is {self.fraction}: give a share from 0 to 1")
+        if self.exploration_temperature <= 0:
+            raise ValueError(
+                f"exploration_temperature is {self.exploration_temperature}: give a number above 0"
+            )
+
     def search(self, key: Key, model: TrueModel, states: Any) -> Searched:
         plan = self.planner(key, model, states, exploiting_brief(states, self.beta))
         chosen = jnp.take_along_axis(plan.qvalues, plan.action[:, None], axis=-1)[:, 0]
@@ -185,9 +201,12 @@ class Reanalyse:
 
 
 def _after(context: Context, variance: Callable[[Any], Float[Array, "M"]]) -> Float[Array, "M"]:
-    rest = context.discount**2 * variance(context.story.state(1))
-    ended = context.story.terminated[:, 0] | context.story.truncated[:, 0]
-    return context.local_variance + jnp.where(ended, 0.0, rest)
+    """Past an end there is nothing. Where a story was cut short it is not followed: where it led was not kept."""
+    story = context.story
+    terminated, truncated = story.terminated[:, 0], story.truncated[:, 0]
+    there = variance(story.state(jnp.where(truncated, 0, 1)))
+    followed = context.local_variance + jnp.where(terminated, 0.0, context.discount**2 * there)
+    return jnp.where(truncated, there, followed)
 
 
 def _check_moves(n: int) -> None:

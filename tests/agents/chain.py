@@ -1,0 +1,189 @@
+"""A corridor with a reward at its end, and agents in it whose networks say what tables tell them to.
+
+Small enough to work out by hand what every target must be.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Bool, Float, Int
+
+from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Planning, Schedule, Seen
+from emcts.agents.planners import Gumbel
+from emcts.agents.state import TrainState, init
+from emcts.agents.targets import Reanalyse
+from emcts.agents.worlds import SameWorld
+from emcts.envs import Outcome
+from emcts.models.codecs import Categorical
+from emcts.models.judges import DenseJudge, FiniteJudge, Judge
+from emcts.models.networks import Networks, bounded_networks, finite_networks
+from emcts.models.ube import horizon_factor
+from emcts.novelty import Counts
+from emcts.novelty.counts import CountsState
+from emcts.types import Key, Replaceable, record
+
+STOP, ON = 0, 1
+LENGTH = 4
+GAMMA = 0.9
+KEY = jax.random.key(0)
+
+
+@record
+class ChainState(Replaceable):
+    """`length` means that the episode is over."""
+
+    position: Int[Array, ""]
+
+
+@dataclasses.dataclass(frozen=True)
+class Chain:
+    """Action 1 goes on, and pays 1 at the last place; action 0 ends the episode and pays nothing."""
+
+    length: int = LENGTH
+
+    @property
+    def num_actions(self) -> int:
+        return 2
+
+    @property
+    def num_states(self) -> int:
+        return self.length
+
+    def init(self, key: Key) -> ChainState:
+        return ChainState(jnp.int32(0))
+
+    def step(self, state: ChainState, action: Int[Array, ""], key: Key) -> tuple[ChainState, Outcome]:
+        goes_on = (action == ON) & (state.position < self.length)
+        after = jnp.where(goes_on, state.position + 1, self.length)
+        reward = jnp.where(goes_on & (after == self.length), 1.0, 0.0)
+        return ChainState(after), Outcome(reward, after == self.length, jnp.bool_(False))
+
+    def observe(self, state: ChainState) -> Float[Array, "F"]:
+        return jax.nn.one_hot(state.position, self.length + 1)
+
+    def legal(self, state: ChainState) -> Bool[Array, "A"]:
+        return jnp.ones(2, bool)
+
+    def index(self, state: ChainState) -> Int[Array, ""]:
+        return state.position
+
+    def state_at(self, index: Int[Array, ""]) -> ChainState:
+        return ChainState(index.astype(jnp.int32))
+
+
+@dataclasses.dataclass(frozen=True)
+class Tables:
+    """What the networks say of each place, and how often each was seen: pairs, or places that were reached."""
+
+    value: np.ndarray
+    ube: np.ndarray
+    policy: np.ndarray
+    exploration: np.ndarray
+    reward: np.ndarray
+    visits: np.ndarray
+
+
+def drawn_tables(pairs: bool) -> Tables:
+    """Without a pattern, so that a wrong index shows."""
+    rng = np.random.default_rng(0)
+    return Tables(
+        value=rng.uniform(-0.8, 0.8, LENGTH),
+        ube=rng.uniform(0.05, 0.9, LENGTH),
+        policy=rng.normal(size=(LENGTH, 2)),
+        exploration=rng.normal(size=(LENGTH, 2)),
+        reward=rng.uniform(-1, 1, (LENGTH, 2)),
+        visits=rng.integers(0, 6, 2 * LENGTH if pairs else LENGTH + 1),
+    )
+
+
+def finite_agent(reanalyse: Reanalyse, sequence: int = 1) -> Agent:
+    """Learns rewards, and counts transitions, as in Deep Sea."""
+    judge = FiniteJudge(Counts(2 * LENGTH, epsilon=0.5))
+    return _agent(
+        judge,
+        lambda key: finite_networks(LENGTH, 2, widths=(), limit=10, ube=True, key=key),
+        lambda leaf: horizon_factor(GAMMA, LENGTH - leaf.position),
+        float("inf"),
+        reanalyse,
+        sequence,
+    )
+
+
+def dense_agent(reanalyse: Reanalyse) -> Agent:
+    """Knows rewards, and counts the places that it reached, as in SUBLEQ."""
+    judge = DenseJudge(
+        Counts(LENGTH + 1, epsilon=2.0), lambda env, s: env.observe(s), lambda env, s: s.position
+    )
+    return _agent(
+        judge,
+        lambda key: bounded_networks(LENGTH + 1, 2, widths=(), uncertain=True, key=key),
+        lambda leaf: jnp.float32(1.0),
+        0.6,
+        reanalyse,
+        1,
+    )
+
+
+def _agent(
+    judge: Judge, make: Any, leaf_factor: Any, largest: float, reanalyse: Reanalyse, sequence: int
+) -> Agent:
+    return Agent(
+        worlds=SameWorld(Chain()),
+        judge=judge,
+        make_networks=make,
+        planning=Planning(GAMMA, leaf_factor, largest),
+        acting=Gumbel(2),
+        lanes=Lanes((0.0, 0.0), (False, True)),
+        seen=Seen.ACTING,
+        reanalyse=reanalyse,
+        weights=LossWeights(),
+        optimiser=optax.adam(1e-2),
+        memory=Memory(64, 8, sequence),
+        schedule=Schedule(8, 1, warm_up=16),
+        evaluation=Evaluation(Gumbel(2, gumbel_scale=0.0), 1, max_steps=LENGTH),
+    )
+
+
+def told(agent: Agent, tables: Tables) -> TrainState:
+    """A state of training in which the target networks say what the tables do, and the others nothing of it."""
+    state = init(agent, KEY, ())
+    say = _finite if isinstance(agent.judge, FiniteJudge) else _dense
+    return state.replace(
+        target=say(state.networks, tables), novelty=CountsState(jnp.asarray(tables.visits, jnp.int32))
+    )
+
+
+def _finite(networks: Any, tables: Tables) -> Networks:
+    """The networks are single look-ups: their rows are the outputs."""
+    hot = jax.vmap(lambda x: jnp.log(Categorical(10).two_hot(x) + 1e-12))
+    rows = {
+        "value": hot(jnp.asarray(tables.value, jnp.float32)),
+        "ube": hot(jnp.asarray(tables.ube, jnp.float32)),
+        "reward": hot(jnp.asarray(tables.reward, jnp.float32).reshape(-1)),
+        "policy": jnp.asarray(tables.policy, jnp.float32),
+    }
+    return jax.tree_util.tree_map_with_path(lambda path, _: rows[path[0].name], networks)
+
+
+def _dense(networks: Any, tables: Tables) -> Networks:
+    """The networks are single linear layers: what they say of a place is a column of their weights."""
+
+    def column(table: np.ndarray) -> Array:
+        raw = table.reshape(LENGTH, -1).T
+        return jnp.asarray(np.concatenate([raw, np.full((len(raw), 1), 9.0)], axis=1), jnp.float32)
+
+    columns = {
+        "value": column(np.arctanh(tables.value)),
+        "ube": column(np.arctanh(2 * tables.ube - 1)),
+        "policy": column(tables.policy),
+        "exploration": column(tables.exploration),
+    }
+
+    def fill(path: Any, leaf: Array) -> Array:
+        return columns[path[0].name] if leaf.ndim == 2 else jnp.zeros_like(leaf)
+
+    return jax.tree_util.tree_map_with_path(fill, networks)

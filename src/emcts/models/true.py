@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from emcts.envs.base import AnyEnvironment
-from emcts.models.chunks import vmap_in_chunks
 from emcts.models.judges import StateJudge, StateJudgement, StepJudge
 from emcts.models.ube import leaf_variance
 from emcts.types import Key, RecurrentFn, RecurrentFnOutput, RootFnOutput
@@ -39,14 +38,14 @@ class TrueModel:
     largest_variance: float
 
     def root(self, states: Any, prior: Prior) -> RootFnOutput:
-        judged = vmap_in_chunks(self.judge_state)(states)
+        judged = jax.vmap(self.judge_state)(states)
         variance = jnp.clip(judged.ube, 0, self.largest_variance)
         return RootFnOutput(prior(judged), judged.value, states, variance)
 
     def recurrent_fn(self, prior: Prior) -> RecurrentFn:
         def step(_: Any, key: Key, action: Int[Array, "B"], states: Any) -> tuple[RecurrentFnOutput, Any]:
             keys = jax.random.split(key, action.shape[0])
-            out, judged, after = vmap_in_chunks(self._step)(states, action, keys)
+            out, judged, after = jax.vmap(self._step)(states, action, keys)
             return out.replace(prior_logits=prior(judged)), after
 
         return step

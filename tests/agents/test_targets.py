@@ -21,6 +21,8 @@ from emcts.agents.targets import (
     Root,
     Searched,
     Story,
+    UbeRule,
+    ValueRule,
     largest_edge,
     searched_or_td,
     searched_value,
@@ -42,7 +44,7 @@ from tests.agents.chain import (
 
 PLANNER = Gumbel(2, gumbel_scale=0.0)  # two simulations: each action once
 EXPLORATION_BETA, TEMPERATURE = 2.0, 0.5
-RULES = {
+RULES: dict[str, UbeRule] = {
     "ahead 0": Ahead(0),
     "ahead 1": Ahead(1),
     "root 0": Root(0),
@@ -107,7 +109,7 @@ class ByHand:
     def root_variance(self, place: int) -> float:
         """A mean of stds, the root's own among them."""
         own = min(self.tables.ube[place], 0.6) if self.dense else self.tables.ube[place]
-        return np.mean(np.sqrt([own, *self.variances(place)])) ** 2
+        return float(np.mean(np.sqrt([own, *self.variances(place)])) ** 2)
 
     def exploration(self, place: int) -> np.ndarray:
         scores = (self.q(place) + EXPLORATION_BETA * np.sqrt(self.variances(place))) / TEMPERATURE
@@ -156,7 +158,7 @@ def made(dense: bool) -> tuple[ByHand, dict[str, Any]]:
     def run() -> dict[str, Any]:
         out = {}
         rules = {**RULES, "searched or td": largest_edge, "td": largest_edge}
-        values = {"searched or td": searched_or_td, "td": NStep(1)}
+        values: dict[str, ValueRule] = {"searched or td": searched_or_td, "td": NStep(1)}
         for name, rule in rules.items():
             changed = dataclasses.replace(reanalyse, ube=rule, value=values.get(name, searched_value))
             out[name] = make_targets(make(changed), Chain(), state, story_of_every_pair(), KEY)

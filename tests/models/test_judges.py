@@ -113,9 +113,11 @@ def test_known_takes_the_novelty_away(finite: Networks, seen: Any) -> None:
 
 def dense() -> DenseJudge:
     """Sees the grid, and looks at the number of the cell that a step leads to."""
-    return DenseJudge(
-        Counts(17), lambda env, state: env.observe(state).reshape(-1), lambda env, state: env.cell(state)
-    )
+
+    def cell(env: Any, state: Any) -> Any:
+        return env.cell(state)
+
+    return DenseJudge(Counts(17), lambda env, state: env.observe(state).reshape(-1), cell)
 
 
 def test_a_dense_judge_knows_rewards_and_looks_where_a_step_leads() -> None:

@@ -1,0 +1,138 @@
+"""Losses on a fixed batch: each head learns its own target, and weights do what they say."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from emcts.agents.agent import LossWeights
+from emcts.agents.losses import batch_loss
+from emcts.agents.targets import Targets
+from emcts.envs import DeepSea
+from emcts.models.judges import DenseJudge, FiniteJudge, Judge, Unaware
+from emcts.models.networks import Networks, bounded_networks, finite_networks, image_networks
+
+KEY = jax.random.key(0)
+ENV = DeepSea(4, seed=0)
+STATES = jax.vmap(ENV.state_at)(jnp.arange(ENV.num_states))
+ACTIONS = jnp.arange(ENV.num_states) % 2
+ALIKE = jnp.ones(ENV.num_states)
+HEADS = ("value", "policy", "exploration", "ube", "reward")
+
+
+def drawn_targets() -> Targets:
+    rng = np.random.default_rng(0)
+    number = ENV.num_states
+
+    def numbers(low: float, high: float) -> Any:
+        return jnp.asarray(rng.uniform(low, high, number), jnp.float32)
+
+    def policies() -> Any:
+        return jnp.asarray(rng.dirichlet([0.5, 0.5], number), jnp.float32)
+
+    return Targets(numbers(-0.9, 0.9), policies(), policies(), numbers(0.05, 0.95), numbers(-0.5, 1))
+
+
+TARGETS = drawn_targets()
+
+
+def seen(env: Any, state: Any) -> Any:
+    return env.observe(state).reshape(-1)
+
+
+def seen_as_image(env: Any, state: Any) -> Any:
+    return env.observe(state)[..., None]
+
+
+def finite() -> tuple[Judge, Networks]:
+    networks = finite_networks(ENV.num_states, 2, widths=(16,), limit=10, ube=True, key=KEY)
+    return FiniteJudge(Unaware()), networks
+
+
+def bounded() -> tuple[Judge, Networks]:
+    networks = bounded_networks(16, 2, widths=(16,), uncertain=True, key=KEY)
+    return DenseJudge(Unaware(), seen, seen), networks
+
+
+def image() -> tuple[Judge, Networks]:
+    networks = image_networks((4, 4, 1), 2, channels=4, width=16, limit=10, uncertain=True, key=KEY)
+    return DenseJudge(Unaware(), seen_as_image, seen), networks
+
+
+@pytest.mark.parametrize("make", [finite, bounded, image])
+def test_every_loss_goes_down(make: Any) -> None:
+    judge, networks = make()
+    optimiser = optax.adam(1e-2)
+
+    @jax.jit
+    def train(networks: Networks) -> Any:
+        def update(carry: Any, _: None) -> Any:
+            networks, state = carry
+            gradient, learned = jax.grad(batch_loss, has_aux=True)(
+                networks, judge, ENV, STATES, ACTIONS, TARGETS, ALIKE, LossWeights()
+            )
+            changes, state = optimiser.update(gradient, state)
+            return (optax.apply_updates(networks, changes), state), learned
+
+        return jax.lax.scan(update, (networks, optimiser.init(networks)), None, length=400)[1]
+
+    learned = train(networks)
+    for name in HEADS:
+        losses = np.asarray(getattr(learned.losses, name))
+        if getattr(networks, name) is None:
+            assert not losses.any()
+        else:
+            # What is left of a categorical loss is the entropy of two-hot targets, which none can learn away.
+            floor = _floor(networks, name)
+            assert losses[-1] - floor < 0.2 * (losses[0] - floor), name
+    assert np.all(np.asarray(learned.value_error[-1]) < 0.2)
+
+
+def _floor(networks: Any, name: str) -> float:
+    codec = getattr(networks, name).codec
+    if not hasattr(codec, "two_hot"):
+        return 0.0
+    hot = jax.vmap(codec.two_hot)(getattr(TARGETS, name))
+    return float(jnp.sum(jax.scipy.special.entr(hot), axis=-1).mean())
+
+
+def _losses_of(caution: float, name: str) -> Any:
+    judge, networks = finite()
+    only = {head: 2.0 * (head == name) for head in HEADS}
+    weights = LossWeights(**only, caution=caution)
+    importance = jnp.linspace(0.2, 1.0, ENV.num_states)
+    run = jax.jit(lambda: batch_loss(networks, judge, ENV, STATES, ACTIONS, TARGETS, importance, weights))
+    return run()
+
+
+@pytest.mark.parametrize("name", ["value", "reward"])
+def test_the_total_is_a_weighted_mean(name: str) -> None:
+    _, networks = finite()
+    codec = getattr(networks, name).codec
+    each = np.asarray(jax.vmap(lambda target: codec.loss(jnp.zeros(21), target))(getattr(TARGETS, name)))
+    importance = np.linspace(0.2, 1.0, ENV.num_states)
+    for caution in (0.0, 3.0):
+        total, learned = _losses_of(caution, name)
+        trust = 0.5 + 1 / (1 + np.exp(caution * np.sqrt(np.asarray(TARGETS.ube))))
+        np.testing.assert_allclose(total, np.mean(importance * trust * 2 * each), rtol=1e-5)
+        np.testing.assert_allclose(getattr(learned.losses, name), each.mean(), rtol=1e-5)
+
+
+def test_a_head_learns_from_its_own_target_alone() -> None:
+    judge, networks = bounded()
+    gradient = jax.jit(
+        lambda target: jax.grad(batch_loss, has_aux=True)(
+            networks, judge, ENV, STATES, ACTIONS, target, ALIKE, LossWeights()
+        )[0]
+    )
+    before = gradient(TARGETS)
+    for name in HEADS[:-1]:
+        after = gradient(TARGETS.replace(**{name: getattr(TARGETS, name)[::-1]}))
+        for head in HEADS[:-1]:
+            pairs = zip(
+                jax.tree.leaves(getattr(before, head)), jax.tree.leaves(getattr(after, head)), strict=True
+            )
+            assert all(np.array_equal(one, two) for one, two in pairs) == (head != name)

@@ -1,0 +1,164 @@
+"""How actions are chosen from a search, and that without uncertainty the epistemic agents are the plain ones."""
+
+import dataclasses
+import functools
+import zlib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from emcts.agents import deep_sea
+from emcts.agents.learning import make_targets
+from emcts.agents.planners import Brief, Gumbel, Planner, Puct, UbeAtRoot, Uct, exploiting_brief
+from emcts.agents.state import init
+from emcts.agents.targets import Reanalyse, Story, largest_edge, searched_or_td
+from emcts.models.judges import FiniteJudge, Unaware
+from tests.agents.chain import (
+    KEY,
+    LENGTH,
+    Chain,
+    ChainState,
+    drawn_tables,
+    finite_agent,
+    told,
+)
+
+SIMULATIONS = 8
+STATES = ChainState(jnp.tile(jnp.arange(LENGTH, dtype=jnp.int32), 2))
+
+
+AGENT = finite_agent(Reanalyse(Gumbel(SIMULATIONS), searched_or_td, largest_edge))
+STATE = told(AGENT, drawn_tables(pairs=True))
+
+
+def model(networks: Any = STATE.target) -> Any:
+    env = Chain()
+    judge_step = AGENT.judge.steps(env, networks)(STATE.novelty)
+    return AGENT.planning.model(env, AGENT.judge.states(env, networks), judge_step)
+
+
+@functools.partial(jax.jit, static_argnames="planner")
+def run(planner: Planner, key: Any, brief: Brief) -> Any:
+    return planner(key, model(), STATES, brief)
+
+
+def plan(planner: Planner, beta: float, exploring: bool, key: Any = KEY) -> Any:
+    return run(planner, key, Brief(jnp.full(2 * LENGTH, beta), jnp.full(2 * LENGTH, exploring)))
+
+
+@pytest.mark.parametrize("inner", [Puct(SIMULATIONS, temperature=0.0), Gumbel(SIMULATIONS, gumbel_scale=0.0)])
+def test_ube_at_root_takes_the_best_score_of_one_step_ahead(inner: Any) -> None:
+    brief = Brief(jnp.full(2 * LENGTH, 3.0), jnp.arange(2 * LENGTH) >= LENGTH)
+    found = run(UbeAtRoot(inner), KEY, brief)
+    search_key, _ = jax.random.split(KEY)
+    plain = run(inner, search_key, brief.replace(beta=jnp.zeros(2 * LENGTH)))
+    stds = jax.jit(lambda: model().step_stds(STATES, KEY))()
+    np.testing.assert_allclose(found.qvalues, plain.qvalues, rtol=1e-6)
+    scores = np.asarray(found.qvalues) + 3.0 * np.asarray(stds)
+    np.testing.assert_array_equal(found.action[LENGTH:], np.argmax(scores, axis=1)[LENGTH:])
+    np.testing.assert_array_equal(found.action[:LENGTH], plain.action[:LENGTH])
+    assert not np.array_equal(np.argmax(scores, axis=1), np.argmax(found.qvalues, axis=1))
+
+
+def test_puct_explores_by_most_visits_and_exploits_by_drawing() -> None:
+    planner = Puct(SIMULATIONS, temperature=1.0)
+    explored = [plan(planner, 0.0, True, jax.random.key(k)) for k in range(3)]
+    for one in explored:
+        np.testing.assert_array_equal(one.action, np.argmax(one.policy, axis=-1))
+    drawn = [run(planner, key, exploiting_brief(STATES)) for key in jax.random.split(KEY, 200)]
+    ons = np.mean([one.action for one in drawn], axis=0)
+    np.testing.assert_allclose(ons, drawn[0].policy[:, 1], atol=0.12)
+    assert np.any((ons > 0) & (ons < 1))
+
+
+def test_exploring_episodes_search_without_the_policy() -> None:
+    """With the same keys, what the policy head says changes the search of the others alone."""
+    other = told(
+        AGENT, dataclasses.replace(drawn_tables(pairs=True), policy=np.full((LENGTH, 2), [4.0, -4.0]))
+    )
+    planner = Puct(SIMULATIONS, temperature=0.0)
+
+    @jax.jit
+    def policies(networks: Any) -> Any:
+        brief = Brief(jnp.zeros(2 * LENGTH), jnp.arange(2 * LENGTH) >= LENGTH)
+        return planner(KEY, model(networks), STATES, brief).policy
+
+    one, two = policies(STATE.target), policies(other.target)
+    np.testing.assert_array_equal(one[LENGTH:], two[LENGTH:])
+    assert not np.allclose(one[:LENGTH], two[:LENGTH])
+
+
+def test_untried_actions_have_the_value_of_the_root() -> None:
+    found = plan(Puct(1, temperature=0.0), 0.0, True)
+    tried = np.asarray(found.policy) > 0
+    assert np.all(tried.sum(axis=1) == 1)
+    np.testing.assert_allclose(found.qvalues[~tried], found.value, rtol=1e-6)
+    np.testing.assert_allclose(found.qvalue_stds[~tried], found.value_std, rtol=1e-6)
+
+
+def test_uct_tries_every_action_and_follows_beta() -> None:
+    visits = plan(Uct(SIMULATIONS), 0.0, False).policy * SIMULATIONS
+    assert np.all(np.asarray(visits) >= 1)
+    careless, eager = (plan(Uct(64, c=0.1), beta, True) for beta in (0.0, 50.0))
+    np.testing.assert_array_equal(careless.action, np.argmax(careless.policy, axis=-1))
+    stds = np.asarray(eager.qvalue_stds)
+    apart = np.abs(stds[:, 0] - stds[:, 1]) > 0.2
+    assert apart.any()
+    np.testing.assert_array_equal(np.asarray(eager.action)[apart], np.argmax(stds, axis=1)[apart])
+
+
+SETTINGS = dataclasses.replace(deep_sea.best("e-az"), size=4, width=8, simulations=6)
+
+
+def deep_sea_targets(agent: Any, networks: Any = None) -> Any:
+    world = jnp.asarray(agent.worlds.draw(0))
+    env, state = agent.worlds.world(world), init(agent, KEY, world)
+    rng = np.random.default_rng(0)
+    number = env.num_states
+    states = jax.vmap(env.state_at)(jnp.arange(number))
+    after = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf[::-1]], axis=1), states)
+    story = Story(
+        states=after,
+        actions=jnp.asarray(rng.integers(0, 2, (number, 1)), jnp.int32),
+        rewards=jnp.asarray(rng.normal(size=(number, 1)), jnp.float32),
+        terminated=jnp.asarray(rng.random((number, 1)) < 0.3),
+        truncated=jnp.zeros((number, 1), bool),
+        policy=jnp.full((number, 2), 0.5),
+    )
+    said = state.networks if networks is None else networks(state.networks)
+    return jax.jit(lambda: make_targets(agent, env, state.replace(target=said), story, KEY))()
+
+
+def loud(networks: Any) -> Any:
+    """Networks that say something, the same in each head for agents that have it and agents that do not."""
+
+    def fill(path: Any, leaf: Any) -> Any:
+        key = jax.random.fold_in(KEY, zlib.crc32(str(path).encode()))
+        return jax.random.normal(key, leaf.shape)
+
+    return jax.tree_util.tree_map_with_path(fill, networks)
+
+
+def test_with_beta_0_uncertainty_changes_no_value_and_no_policy() -> None:
+    plain = deep_sea_targets(deep_sea.az(SETTINGS), loud)
+    epistemic = deep_sea_targets(deep_sea.e_az(SETTINGS), loud)
+    np.testing.assert_array_equal(plain.value, epistemic.value)
+    np.testing.assert_array_equal(plain.policy, epistemic.policy)
+    np.testing.assert_array_equal(plain.reward, epistemic.reward)
+    assert np.all(np.asarray(epistemic.ube) > 0)
+
+
+def test_without_variance_beta_changes_no_target() -> None:
+    """The epistemic agent that looks for uncertainty and finds none makes AlphaZero's targets."""
+    plain = deep_sea_targets(deep_sea.az(SETTINGS), loud)
+    eager = deep_sea.e_az(dataclasses.replace(SETTINGS, reanalyse_beta=5.0))
+    without = dataclasses.replace(
+        eager, judge=FiniteJudge(Unaware()), make_networks=deep_sea.az(SETTINGS).make_networks
+    )
+    found = deep_sea_targets(without, loud)
+    for one, two in zip(jax.tree.leaves(plain), jax.tree.leaves(found), strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert not np.allclose(deep_sea_targets(eager, loud).policy, plain.policy)

@@ -16,12 +16,12 @@ from emcts.types import Key, Replaceable, record
 
 @record
 class Played(Replaceable):
-    """What happened, for each move and lane [T, L]. Returns count where an episode ended."""
+    """What happened, for each move and lane. Returns count where an episode ended."""
 
-    ended: Bool[Array, "T L"]
-    episode_return: Float[Array, "T L"]
-    success: Bool[Array, "T L"]
-    value_std: Float[Array, "T L"]  # at the root of the search
+    ended: Bool[Array, "... L"]
+    episode_return: Float[Array, "... L"]
+    success: Bool[Array, "... L"]
+    value_std: Float[Array, "... L"]  # at the root of the search
     keepsake: PyTree
 
 

@@ -10,6 +10,7 @@ import optax
 from jaxtyping import PyTree
 
 from emcts.agents.planners import Brief, Planner
+from emcts.agents.replay import Priority, value_error
 from emcts.agents.targets import Reanalyse
 from emcts.agents.worlds import Worlds
 from emcts.models.judges import Judge, StateJudge, StepJudge
@@ -85,6 +86,7 @@ class Memory:
     sequence: int = 1
     priority_exponent: float = 0.6
     correction: tuple[float, float] = (0.0, 0.0)
+    priority: Priority = value_error
 
     def __post_init__(self) -> None:
         if self.capacity < self.batch_size:

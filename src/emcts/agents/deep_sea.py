@@ -9,6 +9,7 @@ import optax
 from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Planning, Schedule, Seen
 from emcts.agents.choice import choose
 from emcts.agents.planners import Gumbel, Planner, Puct, UbeAtRoot
+from emcts.agents.replay import surprise, value_error
 from emcts.agents.targets import Ahead, NStep, Reanalyse, searched_or_td
 from emcts.agents.worlds import DeepSeas
 from emcts.models.judges import FiniteJudge, Unaware
@@ -65,6 +66,8 @@ class DeepSeaSettings:
     """steps in a row that each sample of the replay gives"""
     replay_capacity: int = 100_000
     priority_exponent: float = 0.6
+    priority: str = "surprise"
+    """what decides how often a step is learned from: value-error, or surprise"""
     correction: tuple[float, float] = (0.4, 1.0)
     value_weight: float = 0.5
     policy_weight: float = 0.5
@@ -74,7 +77,7 @@ class DeepSeaSettings:
     """weights losses by 0.5 + sigmoid(-this * std): above 0, what is uncertain counts less"""
     moves_per_iteration: int = 5
     updates_per_iteration: int = 20
-    warm_up: int = 300
+    warm_up: int = 100
     reanalyse_beta: float = 0.0
     """below 0, targets are pessimistic"""
     evaluation_beta: float = 0.0
@@ -89,6 +92,8 @@ def paper(agent: str) -> DeepSeaSettings:
         beta=10.0,
         novelty="rnd",
         unseen_variance=1.0,
+        priority="value-error",
+        warm_up=300,
         novelty_power=1.0,
         leaf_horizon="endless",
         temperature=1.0,
@@ -185,6 +190,7 @@ def _agent(settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: No
             sequence=settings.sequence,
             priority_exponent=settings.priority_exponent,
             correction=settings.correction,
+            priority=choose(PRIORITIES, settings.priority, "priority"),
         ),
         schedule=Schedule(
             settings.moves_per_iteration, settings.updates_per_iteration, warm_up=settings.warm_up
@@ -244,6 +250,7 @@ def _num_pairs(settings: DeepSeaSettings) -> int:
     return env.num_states * env.num_actions
 
 
+PRIORITIES = {"value-error": value_error, "surprise": surprise}
 NOVELTIES = {
     "counts": (_counts, Seen.ACTING),
     "rnd": (_rnd, Seen.TRAINING),

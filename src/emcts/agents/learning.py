@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from emcts.agents import replay as replays
 from emcts.agents.agent import Agent, Seen
@@ -13,7 +13,18 @@ from emcts.agents.losses import Learned, batch_loss
 from emcts.agents.replay import Sample
 from emcts.agents.state import NEVER, TrainState
 from emcts.agents.targets import Context, Story, Targets
-from emcts.types import Key
+from emcts.types import Key, Replaceable, record
+
+
+@record
+class Lesson(Replaceable):
+    """What an iteration learns from: `updates` batches [U, B], of as many samples of the replay as `at` tells."""
+
+    at: Sample
+    states: Any
+    actions: Int[Array, "U B"]
+    targets: Targets
+    importance: Float[Array, "U B"]
 
 
 def learn(agent: Agent, state: TrainState, progress: Float[Array, ""]) -> tuple[TrainState, Learned]:
@@ -21,8 +32,16 @@ def learn(agent: Agent, state: TrainState, progress: Float[Array, ""]) -> tuple[
 
     So one search serves them all. `progress` goes from 0 to 1 over the whole training.
     """
-    env = agent.world(state.world)
     key, sample_key, target_key = jax.random.split(state.key, 3)
+    lesson = prepare(agent, state, progress, sample_key, target_key)
+    return study(agent, state.replace(key=key), lesson, target_key)
+
+
+def prepare(
+    agent: Agent, state: TrainState, progress: Float[Array, ""], sample_key: Key, target_key: Key
+) -> Lesson:
+    """Samples the replay, and makes targets for what it finds there."""
+    env = agent.world(state.world)
     memory, updates = agent.memory, agent.schedule.updates
     at = replays.sample(
         state.replay,
@@ -41,6 +60,12 @@ def learn(agent: Agent, state: TrainState, progress: Float[Array, ""]) -> tuple[
         lambda leaf: leaf.reshape(updates, -1, *leaf.shape[1:]),
         (story.state(0), story.actions[:, 0], targets, importance),
     )
+    return Lesson(at, *batches)
+
+
+def study(agent: Agent, state: TrainState, lesson: Lesson, key: Key) -> tuple[TrainState, Learned]:
+    """Updates the networks batch by batch, and the priorities of what was sampled."""
+    env = agent.world(state.world)
 
     def update(carry: Any, batch: Any) -> tuple[Any, Learned]:
         networks, optimiser, novelty = carry
@@ -50,20 +75,21 @@ def learn(agent: Agent, state: TrainState, progress: Float[Array, ""]) -> tuple[
         )
         changes, optimiser = agent.optimiser.update(gradient, optimiser, networks)
         networks = optax.apply_updates(networks, changes)
-        return (networks, optimiser, _look(agent, env, novelty, states, actions, target_key)), learned
+        return (networks, optimiser, _look(agent, env, novelty, states, actions, key)), learned
 
     carry = (state.networks, state.optimiser, state.novelty)
+    batches = (lesson.states, lesson.actions, lesson.targets, lesson.importance)
     (networks, optimiser, novelty), learned = jax.lax.scan(update, carry, batches)
-    errors = learned.value_error.reshape(-1, memory.sequence)[:, 0]
+    errors = (learned.value_error, learned.std_error, jnp.sqrt(jnp.maximum(lesson.targets.local_variance, 0)))
+    first = [error.reshape(-1, agent.memory.sequence)[:, 0] for error in errors]
     state = state.replace(
-        key=key,
         networks=networks,
         optimiser=optimiser,
         novelty=novelty,
-        replay=replays.prioritise(state.replay, at, errors + 1e-3),
+        replay=replays.prioritise(state.replay, lesson.at, agent.memory.priority(*first) + 1e-3),
         log=_note(agent, state.log, learned),
     )
-    return state, jax.tree.map(jnp.mean, learned.replace(value_error=learned.value_error.mean(axis=1)))
+    return state, jax.tree.map(jnp.mean, learned)
 
 
 def refresh_target(agent: Agent, state: TrainState) -> TrainState:

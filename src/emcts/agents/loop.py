@@ -47,4 +47,4 @@ def run_chunk(
 
 def _nothing() -> Learned:
     nan = jnp.float32(jnp.nan)
-    return Learned(nan, Losses(nan, nan, nan, nan, nan), nan)
+    return Learned(nan, Losses(nan, nan, nan, nan, nan), nan, nan)

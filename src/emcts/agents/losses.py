@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, Int
 
 from emcts.agents.agent import LossWeights
 from emcts.agents.targets import Targets
-from emcts.models.judges import Judge
+from emcts.models.judges import Judge, decode
 from emcts.models.networks import Networks
 from emcts.types import Replaceable, record
 
@@ -26,11 +26,12 @@ class Losses(Replaceable):
 
 @record
 class Learned(Replaceable):
-    """What a batch showed: the mean losses, and how far off each value was."""
+    """What a batch showed: the mean losses, and how far off each value and its standard deviation were."""
 
-    total: Float[Array, ""]
+    total: Float[Array, "..."]
     losses: Losses
-    value_error: Float[Array, "B"]
+    value_error: Float[Array, "..."]
+    std_error: Float[Array, "..."]
 
 
 def batch_loss(
@@ -45,7 +46,7 @@ def batch_loss(
 ) -> tuple[Float[Array, ""], Learned]:
     """The weighted mean over the batch."""
 
-    def one(state: Any, action: Int[Array, ""], target: Targets) -> tuple[Losses, Float[Array, ""]]:
+    def one(state: Any, action: Int[Array, ""], target: Targets) -> Any:
         raw, raw_reward = judge.raw(env, networks, state, action)
         losses = Losses(
             value=networks.value.codec.loss(raw.value, target.value),
@@ -54,9 +55,10 @@ def batch_loss(
             ube=_loss(networks.ube, raw.ube, target.ube),
             reward=_loss(networks.reward, raw_reward, target.reward),
         )
-        return losses, jnp.abs(networks.value.codec.decode(raw.value) - target.value)
+        judged = decode(networks, raw)
+        return losses, jnp.abs(judged.value - target.value), jnp.abs(_std(judged.ube) - _std(target.ube))
 
-    losses, value_error = jax.vmap(one)(states, actions, targets)
+    losses, value_error, std_error = jax.vmap(one)(states, actions, targets)
     total = (
         weights.value * losses.value
         + weights.policy * losses.policy
@@ -64,9 +66,13 @@ def batch_loss(
         + weights.ube * losses.ube
         + weights.reward * losses.reward
     )
-    trust = 0.5 + jax.nn.sigmoid(-weights.caution * jnp.sqrt(jnp.maximum(targets.ube, 0)))
+    trust = 0.5 + jax.nn.sigmoid(-weights.caution * _std(targets.ube))
     mean = jnp.mean(importance * trust * total)
-    return mean, Learned(mean, jax.tree.map(jnp.mean, losses), value_error)
+    return mean, Learned(mean, jax.tree.map(jnp.mean, losses), value_error, std_error)
+
+
+def _std(variance: Float[Array, "*B"]) -> Float[Array, "*B"]:
+    return jnp.sqrt(jnp.maximum(variance, 0))
 
 
 def _loss(head: Any, raw: Any, target: Array) -> Float[Array, ""]:

@@ -4,6 +4,7 @@ A ring of rows, one row per move of all lanes (episodes that run side by side). 
 over all priorities, made anew each time. A sum tree would drift.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -34,6 +35,9 @@ class Replay(Replaceable):
     largest: Float[Array, ""]  # priority of what is new
     cursor: Int[Array, ""]
     filled: Int[Array, ""]  # rows
+
+
+Priority = Callable[[Float[Array, "B"], Float[Array, "B"], Float[Array, "B"]], Float[Array, "B"]]
 
 
 @record
@@ -96,6 +100,23 @@ def prioritise(replay: Replay, at: Sample, priorities: Float[Array, "B"]) -> Rep
     """Sets the priorities of sampled steps; of one that was drawn twice, one of the two stands."""
     updated = replay.priorities.at[at.row, at.lane].set(priorities)
     return replay.replace(priorities=updated, largest=jnp.maximum(updated.max(), 1e-6))
+
+
+def value_error(
+    value: Float[Array, "B"], std: Float[Array, "B"], novelty: Float[Array, "B"]
+) -> Float[Array, "B"]:
+    """MuZero's priority: how far off the value was."""
+    return value
+
+
+def surprise(
+    value: Float[Array, "B"], std: Float[Array, "B"], novelty: Float[Array, "B"]
+) -> Float[Array, "B"]:
+    """How far off the value and its standard deviation were, and that of the move's reward: how new the move still is.
+
+    A learned novelty estimator forgets what it is not shown; so it is shown first what it has not learned.
+    """
+    return value + std + novelty
 
 
 def importance(at: Sample, size: Any, exponent: Any) -> Float[Array, "B"]:

@@ -43,13 +43,14 @@ class Searched(Replaceable):
 
 @record
 class Targets(Replaceable):
-    """For the heads, and the first move's reward."""
+    """For the heads, and the reward and the local variance of the first move."""
 
     value: Float[Array, "M"]
     policy: Float[Array, "M A"]
     exploration: Float[Array, "M A"]
     ube: Float[Array, "M"]
     reward: Float[Array, "M"]
+    local_variance: Float[Array, "M"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,6 +198,7 @@ class Reanalyse:
             exploration=searched.exploration,
             ube=self.ube(context),
             reward=story.rewards[:, 0],
+            local_variance=context.local_variance,
         )
 
 

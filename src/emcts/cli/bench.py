@@ -26,6 +26,16 @@ def env(*, smoke: bool = False) -> None:
     _benchmark("env").main(smoke=smoke)
 
 
+def train(*, smoke: bool = False, out: Path | None = None) -> None:
+    """Environment steps per second of whole training, where the time goes, compilation and memory.
+
+    Args:
+        smoke: tiny sizes, to see that it runs.
+        out: a JSON file for the numbers, with the command, commit and machine.
+    """
+    _benchmark("train").main(smoke=smoke, out=out)
+
+
 def _benchmark(name: str) -> Any:
     root = Path(__file__).parents[3]
     if not (root / "benchmarks" / f"{name}.py").is_file():
@@ -40,4 +50,4 @@ def _benchmark(name: str) -> Any:
         raise ValueError(f'{error.name} is not installed: pip install "emcts[bench]"') from error
 
 
-COMMANDS = {"search": search, "env": env}
+COMMANDS = {"search": search, "env": env, "train": train}

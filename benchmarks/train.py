@@ -1,0 +1,210 @@
+"""Times whole training: environment steps a second, where the time goes, compilation and memory.
+
+A chunk is what `emcts train` runs between two looks of the host: acting, learning, and an evaluation at its end. Its
+parts are compiled once more, each alone, and timed in turns with chunks, so that a busy machine slows all alike.
+"""
+
+import dataclasses
+import importlib.util
+import json
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.machine import provenance
+from emcts.agents import catalogue
+from emcts.agents.acting import act
+from emcts.agents.agent import Agent
+from emcts.agents.learning import Lesson, prepare, study
+from emcts.agents.state import TrainState
+from emcts.agents.trainer import SeedTrainer
+
+Row = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A preset with some settings changed, and the steps a second, of all seeds together, that it must reach."""
+
+    environment: str
+    preset: str
+    seeds: int
+    changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    agent: str = "e-az"
+    bar: float | None = None
+    authors: float | None = None  # steps a second of the authors' own program
+    iterations_per_chunk: int | None = None  # None: as many as there are between evaluations
+
+    @property
+    def name(self) -> str:
+        size = self.changes.get("size")
+        return self.environment if size is None else f"{self.environment} {size} x {size}"
+
+    def trainer(self) -> SeedTrainer:
+        preset = catalogue.settings(self.environment, self.agent, self.preset)
+        settings = dataclasses.replace(preset, **self.changes)
+        trainer = catalogue.trainer(self.environment, self.agent, settings, tuple(range(self.seeds)))
+        if self.iterations_per_chunk is None:
+            return trainer
+        return dataclasses.replace(trainer, iterations_per_chunk=self.iterations_per_chunk)
+
+
+CPU = (
+    Case("subleq", "paper-subleq", 1, bar=540, authors=181, iterations_per_chunk=2),
+    Case("deep-sea", "default", 1, {"size": 40}),
+)
+GPU = (
+    Case("subleq", "paper-subleq", 1, bar=5_000, authors=237),
+    Case("deep-sea", "default", 1, {"size": 40}),
+    Case("deep-sea", "default", 20, {"size": 40}),
+    Case("minatar-breakout", "paper-minatar", 1, {"evaluation_steps": 100}),
+    Case("subleq", "paper-subleq", 16, bar=24_000, authors=237),
+)
+TINY = {"size": 4, "simulations": 2, "width": 8, "batch_size": 8, "updates_per_iteration": 2}
+SMOKE = (Case("deep-sea", "default", 2, TINY),)
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """The parts of an iteration, each a compiled program of all seeds. They use up the state they are given."""
+
+    acting: Callable[[TrainState], TrainState]
+    reanalyse: Callable[[TrainState], Lesson]
+    updates: Callable[[TrainState, Lesson], TrainState]
+
+
+def parts(agent: Agent) -> Parts:
+    """Sampling and the making of targets are one part, the updates that learn from them another."""
+
+    def prepared(state: TrainState) -> Lesson:
+        return prepare(agent, state, jnp.float32(0.5), *jax.random.split(state.key))
+
+    return Parts(
+        acting=jax.jit(jax.vmap(lambda state: act(agent, state)[0]), donate_argnums=0),
+        reanalyse=jax.jit(jax.vmap(prepared)),
+        updates=jax.jit(
+            jax.vmap(lambda state, lesson: study(agent, state, lesson, state.key)[0]), donate_argnums=0
+        ),
+    )
+
+
+@dataclasses.dataclass
+class Stopwatch:
+    """Seconds of each kind of call, in the order of calls; the first of a kind compiles."""
+
+    seconds: dict[str, list[float]] = dataclasses.field(default_factory=dict)
+
+    def __call__(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        start = time.perf_counter()
+        result = jax.block_until_ready(function(*arguments))
+        self.seconds.setdefault(name, []).append(time.perf_counter() - start)
+        return result
+
+    def median(self, name: str) -> float:
+        return statistics.median(self.seconds[name][1:])
+
+
+def measure(case: Case, rounds: int, seconds: float) -> Row:
+    """Rounds of a chunk and its parts, until there were `rounds`, or after three once `seconds` are over."""
+    trainer = case.trainer()
+    agent, timed, clock = trainer.agent, parts(trainer.agent), Stopwatch()
+    state = trainer.init()
+    state_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+    state, progress = clock("chunk", trainer.advance, state)
+    while progress.env_steps < agent.schedule.warm_up:
+        state, progress = trainer.advance(state)
+    began = time.perf_counter()
+    for turn in range(rounds + 1):  # the first compiles the parts
+        state = clock("acting", timed.acting, state)
+        lesson = clock("reanalyse", timed.reanalyse, state)
+        state = clock("updates", timed.updates, state, lesson)
+        if turn == rounds or (turn >= 3 and time.perf_counter() - began > seconds):
+            break
+        state, _ = clock("chunk", trainer.advance, state)
+    chunk = clock.median("chunk")
+    of_part = {name: clock.median(name) for name in ("acting", "reanalyse", "updates")}
+    return {
+        "case": case.name,
+        "agent": case.agent,
+        "preset": case.preset,
+        "seeds": case.seeds,
+        "steps_per_second": case.seeds * trainer.iterations_per_chunk * agent.steps_per_iteration / chunk,
+        "bar": case.bar,
+        "authors": case.authors,
+        "iterations_per_chunk": trainer.iterations_per_chunk,
+        "iteration_ms": 1e3 * chunk / trainer.iterations_per_chunk,
+        **{f"{name}_ms": 1e3 * took for name, took in of_part.items()},
+        **{f"{name}_share": took / sum(of_part.values()) for name, took in of_part.items()},
+        "compile_s": max(clock.seconds["chunk"][0] - chunk, 0.0),
+        "state_mib_per_seed": state_bytes / case.seeds / 2**20,
+        "peak_mib": _peak_mebibytes(),
+    }
+
+
+def cases(*, smoke: bool = False) -> tuple[Case, ...]:
+    """What is measured on this machine; a CPU gets one seed."""
+    chosen = SMOKE if smoke else GPU if jax.default_backend() == "gpu" else CPU
+    has_pgx = importlib.util.find_spec("pgx") is not None
+    return tuple(case for case in chosen if has_pgx or case.environment not in catalogue.MINATAR)
+
+
+def main(*, smoke: bool = False, out: Path | None = None) -> None:
+    """Prints the tables; see `emcts bench train --help`."""
+    console = Console()
+    rounds, seconds = (1, 0.0) if smoke else (7, 20.0)
+    rows = []
+    for case in cases(smoke=smoke):
+        console.print(f"[dim]{case.name}, seeds: {case.seeds} ...")
+        rows.append(measure(case, rounds, seconds))
+    console.print(_speed(rows))
+    console.print(_shares(rows))
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps({**provenance("emcts bench train"), "cases": rows}, indent=1) + "\n")
+        console.print(f"written to {out}")
+
+
+def _peak_mebibytes() -> float | None:
+    """The most that this process has had on the device so far, where the device tells."""
+    stats = jax.devices()[0].memory_stats() or {}
+    peak = stats.get("peak_bytes_in_use")
+    return None if peak is None else peak / 2**20
+
+
+def _speed(rows: list[Row]) -> Table:
+    table = _table("whole training", ("seeds", "steps/s", "bar", "authors", "compile s"))
+    for row in rows:
+        rate, bar, authors = row["steps_per_second"], row["bar"], row["authors"]
+        verdict = "" if bar is None else f"[{'green' if rate >= bar else 'red'}]{bar:,.0f}"
+        ratio = "" if authors is None else f"{authors:,.0f} ({rate / authors:.1f} x)"
+        table.add_row(
+            row["case"], str(row["seeds"]), f"{rate:,.0f}", verdict, ratio, f"{row['compile_s']:.0f}"
+        )
+    return table
+
+
+def _shares(rows: list[Row]) -> Table:
+    columns = ("seeds", "ms", "acting", "reanalyse", "updates", "MiB a seed", "peak MiB")
+    table = _table("an iteration, its parts, and memory", columns)
+    for row in rows:
+        shares = [f"{row[f'{part}_share']:.0%}" for part in ("acting", "reanalyse", "updates")]
+        peak = "" if row["peak_mib"] is None else f"{row['peak_mib']:,.0f}"
+        memory = (f"{row['state_mib_per_seed']:,.1f}", peak)
+        table.add_row(row["case"], str(row["seeds"]), f"{row['iteration_ms']:,.1f}", *shares, *memory)
+    return table
+
+
+def _table(title: str, columns: tuple[str, ...]) -> Table:
+    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0))
+    table.add_column("environment")
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table

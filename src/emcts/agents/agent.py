@@ -78,7 +78,8 @@ class LossWeights:
 class Memory:
     """The replay: how much it holds, and how it is sampled.
 
-    `correction` is the exponent of the importance weights at the start and the end of training.
+    `correction` is the exponent of the importance weights at the start and the end of training. A novelty estimator that
+    learns from the replay is shown the last `fresh` moves with each batch: what is new should not stay so for long.
     """
 
     capacity: int
@@ -87,6 +88,7 @@ class Memory:
     priority_exponent: float = 0.6
     correction: tuple[float, float] = (0.0, 0.0)
     priority: Priority = value_error
+    fresh: int = 0
 
     def __post_init__(self) -> None:
         if self.capacity < self.batch_size:

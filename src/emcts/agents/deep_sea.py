@@ -42,6 +42,8 @@ class DeepSeaSettings:
     unseen_variance: float = 3.0
     """of a transition that was never seen"""
     novelty_learning_rate: float = 5e-4
+    fresh_moves: int = 128
+    """that rnd and ensemble are shown again with each batch, the latest ones"""
     novelty_power: float = 2.0
     """of rnd and ensemble: variances to this power, so that the half learned counts for little"""
     leaf_horizon: str = "episode"
@@ -93,6 +95,7 @@ def paper(agent: str) -> DeepSeaSettings:
         novelty="rnd",
         unseen_variance=1.0,
         priority="value-error",
+        fresh_moves=0,
         warm_up=300,
         novelty_power=1.0,
         leaf_horizon="endless",
@@ -190,6 +193,7 @@ def _agent(settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: No
             sequence=settings.sequence,
             priority_exponent=settings.priority_exponent,
             correction=settings.correction,
+            fresh=settings.fresh_moves,
             priority=choose(PRIORITIES, settings.priority, "priority"),
         ),
         schedule=Schedule(

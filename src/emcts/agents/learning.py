@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from emcts.agents import replay as replays
 from emcts.agents.agent import Agent, Seen
@@ -66,6 +66,7 @@ def prepare(
 def study(agent: Agent, state: TrainState, lesson: Lesson, key: Key) -> tuple[TrainState, Learned]:
     """Updates the networks batch by batch, and the priorities of what was sampled."""
     env = agent.world(state.world)
+    fresh = _fresh(agent, env, state)
 
     def update(carry: Any, batch: Any) -> tuple[Any, Learned]:
         networks, optimiser, novelty = carry
@@ -75,7 +76,8 @@ def study(agent: Agent, state: TrainState, lesson: Lesson, key: Key) -> tuple[Tr
         )
         changes, optimiser = agent.optimiser.update(gradient, optimiser, networks)
         networks = optax.apply_updates(networks, changes)
-        return (networks, optimiser, _look(agent, env, novelty, states, actions, key)), learned
+        novelty = _look(agent, env, novelty, states, actions, jnp.ones(actions.shape, bool), key)
+        return (networks, optimiser, _look(agent, env, novelty, *fresh, key)), learned
 
     carry = (state.networks, state.optimiser, state.novelty)
     batches = (lesson.states, lesson.actions, lesson.targets, lesson.importance)
@@ -151,15 +153,25 @@ def _local_variance(env: Any, judge_step: Any, states: Any, actions: Array, key:
     return jax.vmap(one)(states, actions)
 
 
-def _look(agent: Agent, env: Any, novelty: Any, states: Any, actions: Array, key: Key) -> Any:
-    if agent.seen is not Seen.TRAINING:
+def _look(
+    agent: Agent, env: Any, novelty: Any, states: Any, actions: Array, mask: Bool[Array, "B"], key: Key
+) -> Any:
+    if agent.seen is not Seen.TRAINING or actions.shape[0] == 0:
         return novelty
 
     def one(state: Any, action: Array) -> Array:
         after, _ = env.step(state, action, key)
         return agent.judge.looked_at(env, state, action, after)
 
-    return agent.judge.novelty.update(novelty, jax.vmap(one)(states, actions), jnp.ones(actions.shape, bool))
+    return agent.judge.novelty.update(novelty, jax.vmap(one)(states, actions), mask)
+
+
+def _fresh(agent: Agent, env: Any, state: TrainState) -> tuple[Any, Array, Bool[Array, "B"]]:
+    """The last moves of all lanes in one row, and which of them there are."""
+    steps, there = replays.latest(state.replay, agent.memory.fresh)
+    unpack = jax.vmap(jax.vmap(agent.worlds.unpack, in_axes=(None, 0)), in_axes=(None, 0))
+    moves = (unpack(env, steps.state), steps.action, there)
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), moves)
 
 
 def _note(agent: Agent, log: Any, learned: Learned) -> Any:

@@ -96,6 +96,14 @@ def window(replay: Replay, at: Sample, length: int) -> Step:
     return jax.tree.map(lambda ring: ring[row, at.lane[:, None]], replay.steps)
 
 
+def latest(replay: Replay, rows: int) -> tuple[Step, Bool[Array, "rows L"]]:
+    """The last moves of all lanes, newest first, and which of them there are."""
+    capacity, lanes = replay.priorities.shape
+    back = jnp.arange(min(rows, capacity))
+    steps = jax.tree.map(lambda ring: ring[(replay.cursor - 1 - back) % capacity], replay.steps)
+    return steps, jnp.broadcast_to((back < replay.filled)[:, None], (back.shape[0], lanes))
+
+
 def prioritise(replay: Replay, at: Sample, priorities: Float[Array, "B"]) -> Replay:
     """Sets the priorities of sampled steps; of one that was drawn twice, one of the two stands."""
     updated = replay.priorities.at[at.row, at.lane].set(priorities)

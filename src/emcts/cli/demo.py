@@ -1,69 +1,118 @@
-"""`emcts demo`: a search with and without uncertainty, as a table and a picture."""
+"""`emcts demo`: E-AZ and AZ learn Deep Sea, live; then a table, a picture and a sentence."""
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+from jaxtyping import Float
 from rich import box
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
-from emcts.envs.deep_sea_render import heat_maps, reachable, write_png
-from emcts.experiments.demo import Demo, Dives, dive
+from emcts.envs.deep_sea_render import reachable
+from emcts.experiments.demo import (
+    AGENTS,
+    Demo,
+    Learning,
+    Snapshot,
+    begin,
+    draw,
+    solved_steps,
+    training,
+    treasure_steps,
+)
+from emcts.runs.display import Clock, Display, display_for
+from emcts.runs.summary import absorb, to_lines
 
 
-def demo(
-    *, size: int = 20, seeds: int = 3, episodes: int = 100, simulations: int = 32, out: Path = Path("demo")
-) -> None:
-    """Searches Deep Sea for its treasure, once knowing what it does not know and once not.
+def demo(*, size: int = 20, seeds: int = 4, steps: int = 6000, out: Path = Path("demo")) -> None:
+    """Trains E-AZ in Deep Sea until every seed brings up the treasure, then AZ for as long.
 
     Args:
         size: rows and columns of the sea; the treasure is at the end of one path of this many moves.
-        seeds: how many seas, each with its own meaning of left and right.
-        episodes: after this many dives it is over.
-        simulations: of the search, for each move.
+        seeds: how many seas at once, each with its own meaning of left and right.
+        steps: in each sea, after which it is over even without the treasure.
         out: a folder for the picture.
     """
-    if seeds < 1:
-        raise ValueError(f"seeds must be at least 1, got {seeds}")
-    settings = Demo(size=size, simulations=simulations, episodes=episodes)
+    settings = Demo(size=size, seeds=seeds, steps=steps)
     console = Console()
     console.print(
         f"Deep Sea {size} x {size}: one path of {size} moves earns 1, each step on it costs {0.01 / size:.4f}."
     )
-    with Progress(console=console) as progress:
-        task = progress.add_task("diving", total=seeds * episodes)
-        dives = [dive(settings, seed, lambda: progress.advance(task)) for seed in range(seeds)]
-    console.print(_table(settings, dives))
-    out.mkdir(parents=True, exist_ok=True)
-    panels = {"visits, beta 0": dives[0].visits[0], f"visits, beta {settings.beta:g}": dives[0].visits[1]}
-    picture = write_png(heat_maps(panels, log=True), out / "deep-sea.png")
-    console.print(_verdict(settings, dives))
-    console.print(f"Which cells each visited: {picture}")
+    trainers = {agent: settings.trainer(agent) for agent in AGENTS}
+    trainings = {agent: training(trainer) for agent, trainer in trainers.items()}
+    learnings: dict[str, Learning] = {}
+    wanted, last = trainers["e-az"].agent.evaluation.solved_return, steps
+    with display_for(console, f"{AGENTS['e-az']}, {seeds} seeds") as display:
+        first = begin(trainings)
+        learnings["e-az"] = _watch(first["e-az"], trainings["e-az"], display, settings, last, wanted)
+    last = learnings["e-az"][-1].env_steps
+    with display_for(console, f"{AGENTS['az']}, {seeds} seeds, for as many steps") as display:
+        learnings["az"] = _watch(first["az"], trainings["az"], display, settings, last, None)
+    console.print(_table(settings, learnings))
+    picture = draw(learnings, out / "deep-sea.png")
+    console.print(_verdict(settings, learnings), highlight=False)
+    console.print(f"Learning curves, and what each has seen and is unsure of: {picture}")
 
 
-def _table(settings: Demo, dives: list[Dives]) -> Table:
+def _watch(
+    first: Snapshot,
+    rest: Iterator[Snapshot],
+    display: Display,
+    settings: Demo,
+    last: int,
+    wanted: float | None,
+) -> Learning:
+    """Shows an agent learn until it has made `last` steps, or all seeds have a return of `wanted`."""
+    seen, clock, began = [first], Clock(), time.monotonic()
+    seeds, latest = range(settings.seeds), {}
+    while True:
+        now = seen[-1]
+        latest = absorb(latest, to_lines(seeds, now.progress, time.monotonic() - began))
+        display.show(clock.standing(now.env_steps, last, latest))
+        if now.env_steps >= last or now.solved(wanted):
+            return seen
+        seen.append(next(rest))
+
+
+def _table(settings: Demo, learnings: dict[str, Learning]) -> Table:
     table = Table(box=box.SIMPLE)
-    for column in ("sea", "search", "cells seen", "treasure found in episode", "steps"):
-        table.add_column(column, justify="left" if column == "search" else "right")
+    for column in ("sea", "agent", "cells seen", "first treasure", "solved", "last return"):
+        table.add_column(column, justify="left" if column == "agent" else "right")
     cells = int(reachable(settings.size).sum())
-    for seed, result in enumerate(dives):
-        for row, name in enumerate(("plain (beta 0)", f"epistemic (beta {settings.beta:g})")):
-            found = int(result.found[row])
-            seen = int((result.visits[row] > 0).sum())
-            when = (str(found), f"{found * settings.size:,}") if found else (f"not in {result.episodes}", "-")
-            table.add_row(str(seed), name, f"{seen} of {cells}", *when)
+    for seed in range(settings.seeds):
+        for agent, learning in learnings.items():
+            metrics = learning[-1].progress.metrics
+            table.add_row(
+                str(seed),
+                AGENTS[agent],
+                f"{metrics['states_discovered'][seed]:.0f} of {cells}",
+                _step(treasure_steps(learning)[seed]),
+                _step(solved_steps(learning)[seed]),
+                f"{metrics['return'][seed]:.3f}",
+            )
     return table
 
 
-def _verdict(settings: Demo, dives: list[Dives]) -> str:
-    steps = [int(result.found[1]) * settings.size for result in dives if result.found[1]]
-    found = f"in {len(steps)} of {len(dives)} seas"
-    when = f", after {sum(steps) / len(steps):,.0f} steps on average" if steps else ""
-    luck = sum(bool(result.found[0]) for result in dives)
+def _step(step: float) -> str:
+    return f"{step:,.0f}" if np.isfinite(step) else "never"
+
+
+def _verdict(settings: Demo, learnings: dict[str, Learning]) -> str:
+    steps = learnings["az"][-1].env_steps
+    epistemic, plain = (_finds(treasure_steps(learnings[agent])) for agent in ("e-az", "az"))
     return (
-        f"The search that carries its uncertainty found the treasure {found}{when}; the one that does not, in {luck}. "
+        f"{AGENTS['e-az']}, whose search carries its uncertainty, found the treasure {epistemic}. "
+        f"{AGENTS['az']}, the same without it, found it {plain} within {steps:,} steps. "
         f"Moves drawn by chance find it once in {2**settings.size:,} episodes."
     )
+
+
+def _finds(steps: Float[np.ndarray, "S"]) -> str:
+    found = steps[np.isfinite(steps)]
+    seas = f"in {len(found)} of {len(steps)} seas"
+    return f"{seas}, after {found.mean():,.0f} steps on average" if len(found) else seas
 
 
 COMMANDS = demo

@@ -1,160 +1,133 @@
-"""Two divers in Deep Sea, one whose search knows what it has not seen, and one whose search does not.
-
-Nothing is trained: rewards are averages of what was paid, local uncertainty is `1 / (n + eps)` of the visits, and the
-uncertainty of a value is the exact solution of its Bellman equation. What differs is `beta`.
-"""
+"""Two agents that learn Deep Sea with the same settings: E-AZ, whose search knows what it has not seen, and AZ."""
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float
+from matplotlib.figure import Figure, SubFigure
 
-import emcts
+from emcts.agents import catalogue, deep_sea
+from emcts.agents.trainer import SeedTrainer
 from emcts.envs import DeepSea
-from emcts.types import Key, Replaceable, record
+from emcts.envs.deep_sea_render import reachable, write_png
+from emcts.runs.figure import Curve
+from emcts.runs.trainer import Progress
 
-DISCOUNT = 0.995
-EPSILON = 0.1
-UCT_CONSTANT = 0.1
+AGENTS = {"e-az": "E-AZ", "az": "AZ"}
+CURVES = {"return": "return without exploring", "states_discovered": "cells seen"}
+MAPS = (("e-az", "visited"), ("e-az", "UBE std"), ("e-az", "search std"), ("az", "visited"))
+MAP_TIMES = 4
 
 
 @dataclasses.dataclass(frozen=True)
 class Demo:
-    """Deep Sea of `size`, with `simulations` a move, for at most `episodes`."""
+    """Deep Sea of `size`, in `seeds` seas with action maps of their own, for at most `steps` in each."""
 
     size: int = 20
-    simulations: int = 32
-    episodes: int = 120
-    beta: float = 1.0
+    seeds: int = 4
+    steps: int = 6000
 
     def __post_init__(self) -> None:
         DeepSea(self.size)  # refuses a size it does not have
-        for name in ("simulations", "episodes"):
+        for name in ("seeds", "steps"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
-
-@record
-class Logbook(Replaceable):
-    """What each diver has seen: visits of each cell and action, and the sum of what they paid."""
-
-    visits: Float[Array, "D cells A"]
-    paid: Float[Array, "D cells A"]
-
-    def reward(self) -> Float[Array, "D cells A"]:
-        return self.paid / jnp.maximum(self.visits, 1)
-
-    def novelty(self) -> Float[Array, "D cells A"]:
-        return 1 / (self.visits + EPSILON)
-
-
-class Dives(NamedTuple):
-    """How it went for the diver without uncertainty, and for the one with."""
-
-    visits: Float[np.ndarray, "D N N"]
-    found: Int[np.ndarray, "D"]  # the first episode with the treasure, or 0
-    episodes: int
-
-
-def dive(demo: Demo, seed: int = 0, progress: Callable[[], None] = lambda: None) -> Dives:
-    """Dives until both have found the treasure, or the episodes are over; `progress` is called after each.
-
-    The seed draws which action means right, cell by cell, and the noise of the first diver.
-    """
-    env = DeepSea(demo.size, seed=seed)
-    beta = jnp.array([0.0, demo.beta])
-    table = jnp.zeros((2, demo.size**2, env.num_actions))
-    logbook = Logbook(table, table)
-    found = np.zeros(2, int)
-    run_episode = jax.jit(lambda key, logbook: _episode(env, demo, beta, key, logbook))
-    for episode, key in enumerate(jax.random.split(jax.random.key(seed), demo.episodes), start=1):
-        logbook, solved = run_episode(key, logbook)
-        found = np.where((found == 0) & np.asarray(solved), episode, found)
-        progress()
-        if found.all():
-            break
-    cells = np.asarray(logbook.visits.sum(axis=-1))
-    return Dives(cells.reshape(-1, demo.size, demo.size), found, episode)
-
-
-def _episode(
-    env: DeepSea, demo: Demo, beta: Float[Array, "D"], key: Key, logbook: Logbook
-) -> tuple[Logbook, Array]:
-    divers = jnp.arange(beta.shape[0])
-    doubt = jax.vmap(lambda novelty: uncertainty(env, novelty))(logbook.novelty())
-    model = _model(env, logbook, doubt)
-    step = jax.vmap(env.step, in_axes=(0, 0, None))
-    init_key, moves_key = jax.random.split(key)
-
-    def move(state: Any, key: Key) -> tuple[Any, Any]:
-        search_key, step_key = jax.random.split(key)
-        cell = jax.vmap(env.cell)(state)
-        root = emcts.RootFnOutput(
-            prior_logits=jnp.zeros((*beta.shape, env.num_actions)),
-            value=jnp.zeros_like(beta),
-            embedding=state,
-            value_variance=doubt[divers, cell],
+    def trainer(self, agent: str) -> SeedTrainer:
+        """The defaults of Deep Sea, made lighter for a laptop."""
+        settings = dataclasses.replace(
+            deep_sea.best(agent),
+            size=self.size,
+            total_env_steps=self.steps,
+            steps_between_evaluations=min(100, self.steps),
+            width=128,
+            simulations=32,
         )
-        out = emcts.uct_policy(
-            None, search_key, root, model, demo.simulations, c=UCT_CONSTANT, beta=beta, temperature=1.0
-        )
-        # Without uncertainty there is chance alone to explore by; with it, the best of the plan is taken.
-        action = jnp.where(beta > 0, jnp.argmax(out.action_weights, axis=-1), out.action)
-        state, outcome = step(state, action, step_key)
-        return state, (cell, action, outcome.reward)
-
-    start = jax.vmap(env.init)(jax.random.split(init_key, beta.shape[0]))
-    end, (cells, actions, rewards) = jax.lax.scan(move, start, jax.random.split(moves_key, env.size))
-    at = (divers[None, :], cells, actions)
-    logbook = Logbook(visits=logbook.visits.at[at].add(1.0), paid=logbook.paid.at[at].add(rewards))
-    return logbook, jax.vmap(env.solved)(end)
+        return catalogue.trainer("deep-sea", agent, settings, tuple(range(self.seeds)))
 
 
-def _model(env: DeepSea, logbook: Logbook, doubt: Float[Array, "D cells"]) -> Any:
-    """True transitions; rewards, and what is uncertain, from the logbook."""
-    reward, novelty = logbook.reward(), logbook.novelty()
-    divers = jnp.arange(doubt.shape[0])
-    step = jax.vmap(env.step, in_axes=(0, 0, None))
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """An agent after a chunk of its training, all seeds; `maps` are of the cells."""
 
-    def recurrent_fn(params: Any, key: Key, action: Int[Array, "D"], state: Any) -> Any:
-        cell = jax.vmap(env.cell)(state)
-        state, outcome = step(state, action, key)
-        after = jax.vmap(env.cell)(state)
-        over = outcome.terminated
-        return emcts.RecurrentFnOutput(
-            reward=reward[divers, cell, action],
-            discount=jnp.where(over, 0.0, DISCOUNT),
-            prior_logits=jnp.zeros((*over.shape, env.num_actions)),
-            value=jnp.zeros(over.shape),
-            reward_variance=novelty[divers, cell, action],
-            value_variance=doubt.at[divers, after].get(mode="fill", fill_value=0.0),
-        ), state
+    progress: Progress
+    maps: Mapping[str, Float[np.ndarray, "S N N"]]
 
-    return recurrent_fn
+    @property
+    def env_steps(self) -> int:
+        return self.progress.env_steps
+
+    def solved(self, wanted: float | None) -> bool:
+        """Whether every seed was paid what is wanted when it was last evaluated."""
+        return wanted is not None and bool(np.all(self.progress.metrics["return"] >= wanted))
 
 
-def uncertainty(env: DeepSea, novelty: Float[Array, "cells A"]) -> Float[Array, "cells"]:
-    """Solves `u(s) = max_a eta(s,a) + gamma^2 u(s')` from the last row up (`eq:ube_def`)."""
-    size = env.size
-    right = jnp.asarray(env.right_actions)
-    grid = novelty.reshape(size, size, env.num_actions)
+Learning = Sequence[Snapshot]  # of one agent, in order
 
-    def row_above(below: Float[Array, "columns"], row: Any) -> tuple[Any, Any]:
-        eta, goes_right = row
-        column = jnp.arange(size)
-        of_right = (
-            jnp.take_along_axis(eta, goes_right[:, None], axis=-1)[:, 0] + DISCOUNT**2 * below[column + 1]
-        )
-        of_left = (
-            jnp.take_along_axis(eta, 1 - goes_right[:, None], axis=-1)[:, 0]
-            + DISCOUNT**2 * below[jnp.maximum(column - 1, 0)]
-        )
-        doubt = jnp.maximum(of_right, of_left)
-        return jnp.append(doubt, 0.0), doubt
 
-    _, rows = jax.lax.scan(row_above, jnp.zeros(size + 1), (grid, right), reverse=True)
-    return rows.reshape(-1)
+def training(trainer: SeedTrainer) -> Iterator[Snapshot]:
+    """An agent that learns for as long as it is asked to."""
+    state = trainer.init()
+    while True:
+        state, progress = trainer.advance(state)
+        yield Snapshot(progress, trainer.maps(state))
+
+
+def begin(trainings: Mapping[str, Iterator[Snapshot]]) -> dict[str, Snapshot]:
+    """The first snapshot of each. They are compiled side by side, as a compiler keeps one core busy."""
+    with ThreadPoolExecutor(len(trainings)) as pool:
+        return dict(zip(trainings, pool.map(next, trainings.values()), strict=True))
+
+
+def treasure_steps(learning: Learning) -> Float[np.ndarray, "S"]:
+    """The steps after which each seed first had the treasure, exploring or not; NaN if it never had."""
+    return learning[-1].progress.metrics["first_reward_step"]
+
+
+def solved_steps(learning: Learning) -> Float[np.ndarray, "S"]:
+    """The steps after which each seed first went for the treasure when evaluated; NaN if it never did."""
+    return learning[-1].progress.metrics["solved_step"]
+
+
+def curve(learning: Learning, name: str) -> Curve:
+    """A metric of all seeds over time."""
+    values = np.stack([snapshot.progress.metrics[name] for snapshot in learning], axis=1)
+    return Curve(np.array([snapshot.env_steps for snapshot in learning]), values)
+
+
+def draw(learnings: Mapping[str, Learning], file: Path) -> Path:
+    """Learning curves of both agents, and below them how the first seed's maps changed."""
+    figure = Figure(figsize=(10, 12.5), layout="constrained")
+    grid = figure.add_gridspec(2, 1, height_ratios=[1, 3])
+    _draw_curves(figure.add_subfigure(grid[0]), learnings)
+    _draw_maps(figure.add_subfigure(grid[1]), learnings)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return write_png(figure, file)
+
+
+def _draw_curves(figure: SubFigure, learnings: Mapping[str, Learning]) -> None:
+    axes = figure.subplots(1, len(CURVES))
+    for axis, (name, label) in zip(axes, CURVES.items(), strict=True):
+        for agent, learning in learnings.items():
+            one = curve(learning, name)
+            (line,) = axis.plot(one.env_steps, one.mean, linewidth=2, label=AGENTS[agent])
+            axis.plot(one.env_steps, one.values.T, color=line.get_color(), linewidth=0.5, alpha=0.6)
+        axis.set(xlabel="environment steps of each seed", ylabel=label)
+    axes[0].legend()
+
+
+def _draw_maps(figure: SubFigure, learnings: Mapping[str, Learning]) -> None:
+    axes = figure.subplots(len(MAPS), MAP_TIMES)
+    for row, (agent, name) in zip(axes, MAPS, strict=True):
+        learning = learnings[agent]
+        times = np.linspace(0, len(learning) - 1, MAP_TIMES).round().astype(int)
+        grids = np.stack([learning[time].maps[name][0] for time in times])
+        shown = np.ma.masked_array(grids, ~np.broadcast_to(reachable(grids.shape[1]), grids.shape))
+        for axis, time, values in zip(row, times, shown, strict=True):
+            image = axis.imshow(values, vmin=0, vmax=shown.max(), interpolation="nearest")
+            axis.set(title=f"{learning[time].env_steps:,} steps", xticks=[], yticks=[])
+        row[0].set_ylabel(f"{AGENTS[agent]}: {name}")
+        figure.colorbar(image, ax=list(row), shrink=0.85)

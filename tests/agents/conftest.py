@@ -1,13 +1,20 @@
-"""Programs of training are large and run for moments here: compiling quickly matters more than running quickly."""
+"""Programs of training are large and run for moments here: compiling them quickly, and once, is what matters."""
 
 from collections.abc import Iterator
 
 import jax
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
 
 @pytest.fixture(autouse=True, scope="package")
-def compile_quickly() -> Iterator[None]:
+def compile_quickly(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A run that is resumed, or trained with other seeds, is the same program: it is then read, not compiled."""
+    before = jax.config.jax_compilation_cache_dir
     jax.config.update("jax_disable_most_optimizations", True)
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path_factory.mktemp("compiled")))
+    compilation_cache.reset_cache()
     yield
     jax.config.update("jax_disable_most_optimizations", False)
+    jax.config.update("jax_compilation_cache_dir", before)
+    compilation_cache.reset_cache()

@@ -33,7 +33,14 @@ def drawn_targets() -> Targets:
     def policies() -> Any:
         return jnp.asarray(rng.dirichlet([0.5, 0.5], number), jnp.float32)
 
-    return Targets(numbers(-0.9, 0.9), policies(), policies(), numbers(0.05, 0.95), numbers(-0.5, 1))
+    return Targets(
+        value=numbers(-0.9, 0.9),
+        policy=policies(),
+        exploration=policies(),
+        ube=numbers(0.05, 0.95),
+        reward=numbers(-0.5, 1),
+        local_variance=numbers(0, 1),
+    )
 
 
 TARGETS = drawn_targets()
@@ -89,6 +96,7 @@ def test_every_loss_goes_down(make: Any) -> None:
             floor = _floor(networks, name)
             assert losses[-1] - floor < 0.2 * (losses[0] - floor), name
     assert np.all(np.asarray(learned.value_error[-1]) < 0.2)
+    assert np.all(np.asarray(learned.std_error[-1]) < 0.2)
 
 
 def _floor(networks: Any, name: str) -> float:

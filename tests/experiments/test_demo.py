@@ -1,31 +1,77 @@
-"""The demo's parts: its Bellman equation by hand, and who finds the treasure."""
+"""The demo: that its agent learns, what is read off it, and how it is told."""
 
-import jax.numpy as jnp
+from collections.abc import Iterator
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from emcts.envs import DeepSea
-from emcts.experiments.demo import DISCOUNT, Demo, dive, uncertainty
+from emcts import cli
+from emcts.cli import demo as command
+from emcts.experiments.demo import Demo, Snapshot, begin, curve, draw, solved_steps, training, treasure_steps
+from emcts.runs.trainer import Progress
 
 
-def test_uncertainty_solves_its_bellman_equation() -> None:
-    env = DeepSea(2, seed=None)  # action 1 means right
-    novelty = jnp.arange(1.0, 9.0).reshape(4, 2)
-    doubt = uncertainty(env, novelty)
-    last_row = np.array([max(5, 6), max(7, 8)])
-    g = DISCOUNT**2
-    first_row = np.array([max(1 + g * last_row[0], 2 + g * last_row[1]), max(3 + g * last_row[0], 4)])
-    np.testing.assert_allclose(doubt, [*first_row, *last_row], rtol=1e-6)
+def test_an_agent_learns() -> None:
+    demo = Demo(size=4, seeds=2, steps=1000)
+    trainer = demo.trainer("e-az")
+    run = training(trainer)
+    learning = list(begin({"e-az": run}).values())
+    while not learning[-1].solved(trainer.agent.evaluation.solved_return):
+        assert learning[-1].env_steps < demo.steps
+        learning.append(next(run))
+    np.testing.assert_allclose(curve(learning, "return").values[:, -1], 0.99, rtol=1e-5)
+    assert np.all(treasure_steps(learning) <= solved_steps(learning))
+    last = learning[-1]
+    np.testing.assert_array_equal(
+        last.maps["visited"].sum(axis=(1, 2)), last.progress.metrics["states_discovered"]
+    )
 
 
-def test_who_finds_the_treasure() -> None:
-    dives = dive(Demo(size=10, simulations=24, episodes=40))
-    assert dives.found[0] == 0
-    assert 0 < dives.found[1] <= 40
-    np.testing.assert_array_equal(dives.visits.sum(axis=(1, 2)), dives.episodes * 10)
+def made_up(found_at: float) -> Iterator[Snapshot]:
+    """Two seeds that see more and more, and return the treasure from `found_at` on."""
+    for step in range(100, 2000, 100):
+        found = step >= found_at
+        metrics = {
+            "return": np.full(2, 0.99 if found else -0.01),
+            "states_discovered": np.full(2, step / 100),
+            "first_reward_step": np.array([found_at - 50, found_at - 10]) if found else np.full(2, np.nan),
+            "solved_step": np.full(2, found_at if found else np.nan),
+        }
+        maps = {name: np.full((2, 6, 6), step / 2000) for name in ("visited", "UBE std", "search std")}
+        yield Snapshot(Progress(step, step, metrics), maps)
 
 
-@pytest.mark.parametrize("bad", [{"size": 1}, {"episodes": 0}, {"simulations": 0}])
+def test_what_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = iter([made_up(500), made_up(900)])
+    monkeypatch.setattr(command, "training", lambda trainer: next(runs))
+    cli.main(["demo", "--size", "6", "--seeds", "2", "--out", str(tmp_path / "new")])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "found the treasure in 2 of 2 seas, after 470 steps on average" in told
+    assert "found it in 0 of 2 seas within 500 steps" in told
+    assert "once in 64 episodes" in told
+    assert "0 E-AZ 5 of 21 450 500 0.990" in told
+    assert "1 AZ 5 of 21 never never -0.010" in told
+    assert 10_000 < (tmp_path / "new" / "deep-sea.png").stat().st_size < 300_000
+
+
+def test_it_ends_without_the_treasure_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "training", lambda trainer: made_up(np.inf))
+    monkeypatch.setattr(command, "draw", lambda learnings, file: file)
+    command.demo(size=6, seeds=2, steps=300, out=tmp_path)
+    assert "found it in 0 of 2 seas within 300 steps" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_picture_of_a_short_run(tmp_path: Path) -> None:
+    once = [next(made_up(500))]
+    assert draw({"e-az": once, "az": once}, tmp_path / "demo.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("bad", [{"size": 1}, {"steps": 0}, {"seeds": 0}])
 def test_bad_settings(bad: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="size|episodes|simulations"):
+    with pytest.raises(ValueError, match="size|steps|seeds"):
         Demo(**bad)

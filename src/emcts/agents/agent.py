@@ -79,7 +79,7 @@ class Memory:
     """The replay: how much it holds, and how it is sampled.
 
     `correction` is the exponent of the importance weights at the start and the end of training. A novelty estimator
-    that learns from the replay is shown the last `fresh` moves with each batch: what is new should not stay so for long.
+    that learns from the replay is shown the last `fresh` moves with each batch: the new should not stay so for long.
     """
 
     capacity: int

@@ -1,0 +1,137 @@
+"""Whole trainings: a sea that is solved, seeds that do not touch each other, runs that go on where they stopped."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from emcts.agents.trainer import SeedTrainer
+from emcts.runs.checkpoints import Checkpoints
+from tests.agents.tiny import advanced, table, trainer
+
+AGENTS = ["e-az", "az-ube", "az"]
+
+
+def assert_equal(one: Any, two: Any, **tolerance: float) -> None:
+    """Leaf by leaf; keys as what they are made of."""
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
+        if jax.dtypes.issubdtype(a.dtype, jax.dtypes.prng_key):
+            a, b = jax.random.key_data(a), jax.random.key_data(b)
+        np.testing.assert_allclose(a, b, **tolerance)
+
+
+def test_e_az_solves_deep_sea() -> None:
+    sea = trainer("deep-sea", "e-az")
+    _, reports = advanced(sea, sea.init(), 10)
+    assert reports[-1].env_steps == sea.total_env_steps == 1000
+    np.testing.assert_allclose(reports[-1].metrics["return"], 0.99, atol=1e-4)
+    first, solved = (reports[-1].metrics[name] for name in ("first_reward_step", "solved_step"))
+    assert np.all(first <= solved)
+    assert np.all(solved <= 1000)
+    assert np.all(table(reports, "states_discovered")[-1] == 15)
+    # The treasure was found in a chunk just when a training episode brought it.
+    for report in reports:
+        found = first <= report.env_steps
+        assert np.all(found | (report.metrics["train_return"] < 0.5))
+
+
+def test_what_is_known_grows_and_what_is_uncertain_shrinks() -> None:
+    sea = trainer("deep-sea", "e-az")
+    _, reports = advanced(sea, sea.init(), 6)
+    assert np.all(np.diff(table(reports, "states_discovered"), axis=0) >= 0)
+    uncertainty = table(reports, "uncertainty")
+    assert np.all(uncertainty[-1] < 0.5 * uncertainty[0])
+    assert [report.env_steps for report in reports] == [100 * (k + 1) for k in range(6)]
+    # 40 steps of warm-up are 4 iterations of 10 steps; the fourth is the first that learns, by 5 updates.
+    assert [report.train_steps for report in reports] == [5 * (10 * (k + 1) - 3) for k in range(6)]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_restored_run_goes_on_as_if_nothing_had_happened(agent: str, tmp_path: Path) -> None:
+    sea = trainer("deep-sea", agent)
+    state, _ = advanced(sea, sea.init(), 2)
+    checkpoints = Checkpoints(tmp_path / "checkpoints")
+    checkpoints.save(state, 200)
+    state, reports = advanced(sea, state, 2)
+    restored = checkpoints.restore(jax.eval_shape(sea.init))
+    assert restored is not None
+    resumed, later = advanced(sea, restored.state, 2)
+    assert_equal(state, resumed, rtol=0)
+    for one, two in zip(reports, later, strict=True):
+        assert one.env_steps == two.env_steps
+        assert one.metrics.keys() == two.metrics.keys()
+        for name, values in one.metrics.items():
+            np.testing.assert_array_equal(values, two.metrics[name])
+    losses = ("loss", "loss_value", "loss_policy", "loss_ube", "loss_reward", "uncertainty")
+    assert np.isfinite([table(reports, name) for name in losses]).all()
+    assert np.isnan(table(reports, "nan_step")).all()
+    assert np.any(table(reports, "loss_ube") > 0) == (agent != "az")
+
+
+def run_alone(environment: str, chunks: int) -> None:
+    together = trainer(environment, "e-az")
+    state, reports = advanced(together, together.init(), chunks)
+    one_seed = trainer(environment, "e-az", (0,))
+    for place, seed in enumerate(together.seeds):
+        start = SeedTrainer(one_seed.agent, (seed,), 1, 1).init()
+        alone, alone_reports = advanced(one_seed, start, chunks)
+        for name in reports[-1].metrics:
+            found = table(alone_reports, name)[:, 0]
+            np.testing.assert_allclose(table(reports, name)[:, place], found, rtol=1e-3, atol=1e-5)
+        here = jax.tree.map(lambda leaf, place=place: leaf[place], state)
+        there = jax.tree.map(lambda leaf: leaf[0], alone)
+        assert_equal(here.episodes, there.episodes, atol=1e-6)
+        assert_equal(here.networks, there.networks, rtol=1e-2, atol=1e-3)
+
+
+def test_seeds_side_by_side_are_the_seeds_alone() -> None:
+    run_alone("deep-sea", 3)
+
+
+@pytest.mark.long
+def test_seeds_of_subleq_side_by_side_are_the_seeds_alone() -> None:
+    run_alone("subleq", 3)
+
+
+@pytest.mark.parametrize("environment", ["deep-sea", "subleq"])
+def test_a_seed_does_not_feel_its_neighbours(environment: str) -> None:
+    one, two = trainer(environment, "e-az", (0, 1)), trainer(environment, "e-az", (1, 7))
+    _, reports = advanced(one, one.init(), 3)
+    _, others = advanced(one, two.init(), 3)
+    for name in reports[-1].metrics:
+        np.testing.assert_array_equal(table(reports, name)[:, 1], table(others, name)[:, 0])
+    assert not np.array_equal(table(reports, "loss")[:, 0], table(others, "loss")[:, 1])
+
+
+def test_a_loss_that_is_not_finite_is_noticed() -> None:
+    """In the seed where it happens, and there alone."""
+    sea = trainer("deep-sea", "e-az")
+    state, _ = advanced(sea, sea.init(), 1)
+    poisoned = jax.tree.map(lambda leaf: leaf.at[1].set(jnp.nan), state.networks.value)
+    state = state.replace(networks=state.networks.__class__(**{**vars(state.networks), "value": poisoned}))
+    _, (first, second) = advanced(sea, state, 2)
+    np.testing.assert_array_equal(first.metrics["nan_step"], [np.nan, 110.0])
+    np.testing.assert_array_equal(second.metrics["nan_step"], [np.nan, 110.0])
+    assert np.isfinite(second.metrics["loss"][0])
+
+
+def test_minatar_trains() -> None:
+    game = trainer("minatar-breakout", "e-az", (0,))
+    _, reports = advanced(game, game.init(), 2)
+    for name in (
+        "return",
+        "uncertainty",
+        "loss",
+        "loss_value",
+        "loss_policy",
+        "loss_exploration",
+        "loss_ube",
+    ):
+        assert np.isfinite(table(reports, name)).all(), name
+    assert np.isnan(table(reports, "nan_step")).all()
+    assert np.all(np.diff(table(reports, "states_discovered"), axis=0) > 0)
+    assert np.all(table(reports, "length") <= 5)
+    assert np.all(table(reports, "episodes") > 0)

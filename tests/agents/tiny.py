@@ -1,0 +1,65 @@
+"""Trainings that take moments, with the real agents. One trainer of a kind serves all tests: it holds no state."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+
+from emcts.agents import catalogue
+from emcts.agents.trainer import SeedTrainer
+from emcts.runs.trainer import Progress
+
+DEEP_SEA: dict[str, Any] = {
+    "size": 5,
+    "width": 32,
+    "simulations": 12,
+    "batch_size": 32,
+    "updates_per_iteration": 5,
+    "learning_rate": 3e-3,
+    "replay_capacity": 2000,
+    "warm_up": 40,
+    "total_env_steps": 1000,
+    "steps_between_evaluations": 100,
+}
+GUMBEL: dict[str, Any] = {
+    "episodes": 4,
+    "width": 16,
+    "simulations": 4,
+    "batch_size": 16,
+    "moves_per_iteration": 4,
+    "updates_per_iteration": 2,
+    "hash_bits": 12,
+    "replay_capacity": 200,
+    "warm_up": 32,
+    "evaluation_episodes": 2,
+    "total_env_steps": 256,
+    "steps_between_evaluations": 64,
+}
+SUBLEQ = {**GUMBEL, "task": "negate-positives", "word_size": 32, "max_words": 4}
+MINATAR = {**GUMBEL, "channels": 2, "evaluation_steps": 5}
+CHANGES = {"deep-sea": DEEP_SEA, "subleq": SUBLEQ, "minatar-breakout": MINATAR}
+
+
+@functools.cache
+def trainer(environment: str, agent: str, seeds: tuple[int, ...] = (0, 1)) -> SeedTrainer:
+    settings = catalogue.settings(environment, agent)
+    return catalogue.trainer(environment, agent, dataclasses.replace(settings, **CHANGES[environment]), seeds)
+
+
+def advanced(one: SeedTrainer, state: Any, chunks: int) -> tuple[Any, list[Progress]]:
+    reports = []
+    for _ in range(chunks):
+        state, progress = one.advance(state)
+        reports.append(progress)
+    return state, reports
+
+
+def table(reports: list[Progress], name: str) -> np.ndarray:
+    """A metric, for each chunk and seed."""
+    return np.array([report.metrics[name] for report in reports])
+
+
+def options(changes: dict[str, Any]) -> list[str]:
+    """The same changes, as they are given at the command line."""
+    return [part for name, value in changes.items() for part in (f"--{name.replace('_', '-')}", str(value))]

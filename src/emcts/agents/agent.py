@@ -91,6 +91,7 @@ class Memory:
     fresh: int = 0
 
     def __post_init__(self) -> None:
+        _check_at_least_1(self, "memory", "batch_size", "sequence")
         if self.capacity < self.batch_size:
             raise ValueError(
                 f"replay of {self.capacity} steps holds less than one batch of {self.batch_size}: "
@@ -111,9 +112,7 @@ class Schedule:
     target_every: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("moves", "updates", "target_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"schedule.{name} is {getattr(self, name)}: give at least 1")
+        _check_at_least_1(self, "schedule", "moves", "updates", "target_every")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,6 +124,9 @@ class Evaluation:
     max_steps: int
     beta: float = 0.0
     solved_return: float | None = None  # a mean return from which on the world counts as solved
+
+    def __post_init__(self) -> None:
+        _check_at_least_1(self, "evaluation", "episodes", "max_steps")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,6 +147,26 @@ class Agent:
     schedule: Schedule
     evaluation: Evaluation
 
+    def __post_init__(self) -> None:
+        needed = self.moves_ahead + 1
+        if self.replay_rows < needed:
+            raise ValueError(
+                f"replay of {self.memory.capacity} steps holds {self.replay_rows} moves of {len(self.lanes)} "
+                f"lanes, and a sample needs {needed}: raise capacity to {needed * len(self.lanes)} or more"
+            )
+        first_iteration = max(1, -(-self.schedule.warm_up // self.steps_per_iteration))
+        if first_iteration * self.schedule.moves < needed:
+            raise ValueError(
+                f"with a warm_up of {self.schedule.warm_up} steps learning begins after "
+                f"{first_iteration * self.schedule.moves} moves, and a sample needs {needed}: "
+                f"raise warm_up to {needed * len(self.lanes)} or more"
+            )
+
+    @property
+    def moves_ahead(self) -> int:
+        """How many later moves a sample of the replay needs."""
+        return self.memory.sequence - 1 + self.reanalyse.moves
+
     @property
     def steps_per_iteration(self) -> int:
         return self.schedule.moves * len(self.lanes)
@@ -155,3 +177,9 @@ class Agent:
 
     def world(self, drawn: PyTree) -> Any:
         return self.worlds.world(drawn)
+
+
+def _check_at_least_1(settings: Any, what: str, *names: str) -> None:
+    for name in names:
+        if getattr(settings, name) < 1:
+            raise ValueError(f"{what}.{name} is {getattr(settings, name)}: give at least 1")

@@ -48,7 +48,7 @@ def prepare(
         sample_key,
         updates * memory.batch_size,
         exponent=memory.priority_exponent,
-        ahead=memory.sequence - 1 + agent.reanalyse.moves,
+        ahead=agent.moves_ahead,
     )
     start, end = memory.correction
     size = state.replay.filled * len(agent.lanes)
@@ -66,7 +66,7 @@ def prepare(
 def study(agent: Agent, state: TrainState, lesson: Lesson, key: Key) -> tuple[TrainState, Learned]:
     """Updates the networks batch by batch, and the priorities of what was sampled."""
     env = agent.world(state.world)
-    fresh = _fresh(agent, env, state)
+    fresh = _fresh(agent, env, state) if agent.memory.fresh else None
 
     def update(carry: Any, batch: Any) -> tuple[Any, Learned]:
         networks, optimiser, novelty = carry
@@ -77,7 +77,9 @@ def study(agent: Agent, state: TrainState, lesson: Lesson, key: Key) -> tuple[Tr
         changes, optimiser = agent.optimiser.update(gradient, optimiser, networks)
         networks = optax.apply_updates(networks, changes)
         novelty = _look(agent, env, novelty, states, actions, jnp.ones(actions.shape, bool), key)
-        return (networks, optimiser, _look(agent, env, novelty, *fresh, key)), learned
+        if fresh is not None:
+            novelty = _look(agent, env, novelty, *fresh, key)
+        return (networks, optimiser, novelty), learned
 
     carry = (state.networks, state.optimiser, state.novelty)
     batches = (lesson.states, lesson.actions, lesson.targets, lesson.importance)
@@ -156,7 +158,7 @@ def _local_variance(env: Any, judge_step: Any, states: Any, actions: Array, key:
 def _look(
     agent: Agent, env: Any, novelty: Any, states: Any, actions: Array, mask: Bool[Array, "B"], key: Key
 ) -> Any:
-    if agent.seen is not Seen.TRAINING or actions.shape[0] == 0:
+    if agent.seen is not Seen.TRAINING:
         return novelty
 
     def one(state: Any, action: Array) -> Array:

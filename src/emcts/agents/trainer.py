@@ -39,8 +39,9 @@ class SeedTrainer:
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
             raise ValueError(f"seeds are {list(self.seeds)}: give at least one, each once")
-        if self.iterations_per_chunk < 1:
-            raise ValueError(f"iterations_per_chunk is {self.iterations_per_chunk}: give at least 1")
+        for name in ("total_env_steps", "iterations_per_chunk"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}: give at least 1")
 
     def init(self) -> TrainState:
         worlds = [self.agent.worlds.draw(seed) for seed in self.seeds]

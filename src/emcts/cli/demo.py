@@ -23,7 +23,7 @@ from emcts.experiments.demo import (
     treasure_steps,
 )
 from emcts.runs.display import Clock, Display, display_for
-from emcts.runs.summary import absorb, to_lines
+from emcts.runs.summary import Latest, absorb, to_lines
 
 
 def demo(*, size: int = 20, seeds: int = 4, steps: int = 6000, out: Path = Path("demo")) -> None:
@@ -66,7 +66,8 @@ def _watch(
 ) -> Learning:
     """Shows an agent learn until it has made `last` steps, or all seeds have a return of `wanted`."""
     seen, clock, began = [first], Clock(), time.monotonic()
-    seeds, latest = range(settings.seeds), {}
+    seeds = range(settings.seeds)
+    latest: Latest = {}
     while True:
         now = seen[-1]
         latest = absorb(latest, to_lines(seeds, now.progress, time.monotonic() - began))

@@ -7,18 +7,19 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure, SubFigure
 
 from emcts.agents import catalogue, deep_sea
 from emcts.agents.trainer import SeedTrainer
 from emcts.envs import DeepSea
-from emcts.envs.deep_sea_render import reachable, write_png
+from emcts.envs.deep_sea_render import write_png
 from emcts.runs.figure import Curve
 from emcts.runs.trainer import Progress
 
 AGENTS = {"e-az": "E-AZ", "az": "AZ"}
 CURVES = {"return": "return without exploring", "states_discovered": "cells seen"}
-MAPS = (("e-az", "visited"), ("e-az", "UBE std"), ("e-az", "search std"), ("az", "visited"))
+MAPS = (("e-az", "visits"), ("e-az", "UBE std"), ("e-az", "search std"), ("az", "visits"))
 MAP_TIMES = 4
 
 
@@ -125,9 +126,10 @@ def _draw_maps(figure: SubFigure, learnings: Mapping[str, Learning]) -> None:
         learning = learnings[agent]
         times = np.linspace(0, len(learning) - 1, MAP_TIMES).round().astype(int)
         grids = np.stack([learning[time].maps[name][0] for time in times])
-        shown = np.ma.masked_array(grids, ~np.broadcast_to(reachable(grids.shape[1]), grids.shape))
+        shown = np.ma.masked_invalid(grids)
+        norm = LogNorm(1, max(shown.max(), 2)) if name == "visits" else Normalize(0, shown.max())
         for axis, time, values in zip(row, times, shown, strict=True):
-            image = axis.imshow(values, vmin=0, vmax=shown.max(), interpolation="nearest")
+            image = axis.imshow(values, norm=norm, interpolation="nearest")
             axis.set(title=f"{learning[time].env_steps:,} steps", xticks=[], yticks=[])
         row[0].set_ylabel(f"{AGENTS[agent]}: {name}")
         figure.colorbar(image, ax=list(row), shrink=0.85)

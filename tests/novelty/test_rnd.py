@@ -1,3 +1,5 @@
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -100,3 +102,26 @@ def test_scales_are_checked():
         Rnd(mlp(3, 8, 4), mlp(3, 8, 4), optax.sgd(0.1), scale=-2.0)
     with pytest.raises(ValueError, match="at least 0, got -1.0"):
         Normalised(Counts(4), lambda key: jnp.arange(4), scale=-1.0)
+
+
+def test_what_is_new_is_new_alike_and_the_half_learned_counts_for_little() -> None:
+    class Fixed:
+        """The variance of x is x."""
+
+        def init(self, key: Any) -> Any:
+            return ()
+
+        def variance(self, state: Any, x: Any) -> Any:
+            return x
+
+        def update(self, state: Any, xs: Any, mask: Any) -> Any:
+            return state
+
+    novelty = Normalised(Fixed(), lambda key: jnp.array([1.0, 3.0]), scale=5.0, power=2.0, new_from=0.5)
+    state = novelty.init(jax.random.key(0))
+    shares = [float(novelty.variance(state, jnp.float32(2 * share))) for share in (2.0, 0.5, 0.25, 0.0)]
+    assert shares == pytest.approx([5.0, 5.0, 5.0 / 4, 0.0])
+    with pytest.raises(ValueError, match="new_from"):
+        Normalised(Fixed(), lambda key: jnp.zeros(1), new_from=0.0)
+    with pytest.raises(ValueError, match="power"):
+        Normalised(Fixed(), lambda key: jnp.zeros(1), power=0.0)

@@ -46,6 +46,8 @@ class DeepSeaSettings:
     """that rnd and ensemble are shown again with each batch, the latest ones"""
     novelty_power: float = 2.0
     """of rnd and ensemble: variances to this power, so that the half learned counts for little"""
+    new_from: float | None = 0.4
+    """of rnd and ensemble: the share of the first error from which on a transition is wholly new"""
     leaf_horizon: str = "episode"
     """how long the unknown may go on behind a leaf: to the end of the episode, or endless"""
     discount: float = 0.995
@@ -98,6 +100,7 @@ def paper(agent: str) -> DeepSeaSettings:
         fresh_moves=0,
         warm_up=300,
         novelty_power=1.0,
+        new_from=None,
         leaf_horizon="endless",
         temperature=1.0,
         value_moves=5,
@@ -245,7 +248,11 @@ def _ensemble(settings: DeepSeaSettings) -> Novelty:
 def _normalised(settings: DeepSeaSettings, novelty: Novelty) -> Novelty:
     pairs = _num_pairs(settings)
     return Normalised(
-        novelty, lambda key: jnp.arange(pairs), settings.unseen_variance, settings.novelty_power
+        novelty,
+        lambda key: jnp.arange(pairs),
+        scale=settings.unseen_variance,
+        power=settings.novelty_power,
+        new_from=settings.new_from,
     )
 
 

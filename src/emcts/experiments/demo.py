@@ -121,6 +121,7 @@ def _draw_curves(figure: SubFigure, learnings: Mapping[str, Learning]) -> None:
 
 
 def _draw_maps(figure: SubFigure, learnings: Mapping[str, Learning]) -> None:
+    figure.suptitle("the first of the seas, cell by cell")
     axes = figure.subplots(len(MAPS), MAP_TIMES)
     for row, (agent, name) in zip(axes, MAPS, strict=True):
         learning = learnings[agent]

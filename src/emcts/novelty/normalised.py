@@ -24,14 +24,16 @@ class Normalised:
     """The variance of `novelty`, scaled so that it starts at about `scale`.
 
     `probes` draws a batch of inputs like those to come, by whose mean variance at the start all are divided.
-    The scale of `novelty` itself cancels. A `power` above 1 draws what is new and what is half learned further
-    apart: many steps through the latter then no longer add up to the former.
+    The scale of `novelty` itself cancels. Whatever keeps a share `new_from` of that variance is wholly new, and all
+    of it alike; else a planner chases the accidents of a random network. A `power` above 1 draws what is new and what
+    is half learned further apart: many steps through the latter then no longer add up to the former.
     """
 
     novelty: Novelty
     probes: Callable[[Key], Shaped[Array, "P ..."]]
     scale: float = 1.0
     power: float = 1.0
+    new_from: float | None = None
 
     def __post_init__(self) -> None:
         check_scale(self.scale)
@@ -39,6 +41,8 @@ class Normalised:
             raise ValueError(
                 f"power is {self.power}: give a positive number, 1 to leave variances as they are"
             )
+        if self.new_from is not None and not self.new_from > 0:
+            raise ValueError(f"new_from is {self.new_from}: give a positive share, or None for no ceiling")
 
     def init(self, key: Key) -> NormalisedState:
         novelty_key, probe_key = jax.random.split(key)
@@ -48,7 +52,10 @@ class Normalised:
         return NormalisedState(inner, jnp.maximum(jnp.mean(variances), jnp.finfo(variances.dtype).tiny))
 
     def variance(self, state: NormalisedState, x: Shaped[Array, "..."]) -> Float[Array, ""]:
-        return self.scale * (self.novelty.variance(state.inner, x) / state.unit) ** self.power
+        share = self.novelty.variance(state.inner, x) / state.unit
+        if self.new_from is not None:
+            share = jnp.minimum(share / self.new_from, 1)
+        return self.scale * share**self.power
 
     def update(
         self, state: NormalisedState, xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]

@@ -10,11 +10,10 @@ from jax.experimental.compilation_cache import compilation_cache
 @pytest.fixture(autouse=True, scope="package")
 def compile_quickly(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A run that is resumed, or trained with other seeds, is the same program: it is then read, not compiled."""
-    before = jax.config.jax_compilation_cache_dir
     jax.config.update("jax_disable_most_optimizations", True)
     jax.config.update("jax_compilation_cache_dir", str(tmp_path_factory.mktemp("compiled")))
     compilation_cache.reset_cache()
     yield
     jax.config.update("jax_disable_most_optimizations", False)
-    jax.config.update("jax_compilation_cache_dir", before)
+    jax.config.update("jax_compilation_cache_dir", None)
     compilation_cache.reset_cache()

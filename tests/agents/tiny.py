@@ -36,7 +36,7 @@ GUMBEL: dict[str, Any] = {
     "total_env_steps": 256,
     "steps_between_evaluations": 64,
 }
-SUBLEQ = {**GUMBEL, "task": "negate-positives", "word_size": 32, "max_words": 4}
+SUBLEQ = {**GUMBEL, "total_env_steps": 2048, "task": "negate-positives", "word_size": 32, "max_words": 4}
 MINATAR = {**GUMBEL, "channels": 2, "evaluation_steps": 5}
 CHANGES = {"deep-sea": DEEP_SEA, "subleq": SUBLEQ, "minatar-breakout": MINATAR}
 

@@ -1,0 +1,122 @@
+"""The real command line, end to end: train, resume, evaluate, plot and list real agents."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emcts.cli import main
+from emcts.envs import subleq
+from emcts.runs.checkpoints import Checkpoints
+from emcts.runs.folder import Folder
+from tests.agents.tiny import DEEP_SEA, SUBLEQ, options
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    return " ".join(capsys.readouterr().err.split())
+
+
+def test_a_run_in_deep_sea_from_its_start_to_its_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    tiny = options({**DEEP_SEA, "total_env_steps": 200})
+    main(["train", "deep-sea", "--agent", "e-az", "--seeds", "2", "--out", "runs/sea", *tiny])
+    assert "finished: 200 steps of each seed in runs/sea" in capsys.readouterr().out
+    main(["resume", "runs/sea", "--steps", "1000"])
+    assert "goes on from step 200\n" in capsys.readouterr().out
+    folder = Folder.open(Path("runs/sea"))
+    lines = folder.metrics.read()
+    assert [(line["seed"], line["env_steps"]) for line in lines] == [
+        (seed, 100 * (k + 1)) for k in range(10) for seed in (0, 1)
+    ]
+    assert Checkpoints(folder.checkpoints).steps()[-1] == 1000
+    np.testing.assert_allclose([line["return"] for line in lines[-2:]], 0.99, atol=1e-4)
+    config = json.loads(Path("runs/sea/config.json").read_text())
+    assert config["settings"]["size"] == 5
+    assert config["settings"]["total_env_steps"] == 1000
+
+    main(["evaluate", "runs/sea", "--episodes", "2"])
+    evaluation = json.loads(Path("runs/sea/evaluation.json").read_text())
+    assert [seed["seed"] for seed in evaluation["seeds"]] == [0, 1]
+    np.testing.assert_allclose([seed["return"] for seed in evaluation["seeds"]], 0.99, atol=1e-4)
+    assert evaluation["mean"]["length"] == 5
+    main(["plot", "runs/sea"])
+    assert Path("runs/sea/figure.png").read_bytes().startswith(b"\x89PNG")
+    capsys.readouterr()
+    main(["runs"])
+    out = capsys.readouterr().out
+    for word in ("runs/sea", "deep-sea", "e-az", "1,000 of 1,000", "finished"):
+        assert word in out
+
+
+def test_programs_that_solve_a_task_are_kept() -> None:
+    main(["train", "subleq", "--agent", "e-az", "--seeds", "2", "--out", "runs/words", *options(SUBLEQ)])
+    folder = Folder.open(Path("runs/words"))
+    finds = folder.finds.read()
+    assert finds, "2,048 steps find a program of two words"
+    for find in finds:
+        assert subleq.solves(find["words"], "negate-positives", word_size=32)
+        text = (folder.path / "programs" / f"seed-{find['seed']}.asm").read_text()
+        assert " ".join(map(str, find["words"])) in text
+    first = min(find["env_steps"] for find in finds)
+    rewarded = [line["first_reward_step"] for line in folder.metrics.read()[-2:]]
+    assert first == min(step for step in rewarded if step is not None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("deep-see", "--agent", "e-az"), "unknown environment 'deep-see': did you mean 'deep-sea'?"),
+        (("minatar-brekout", "--agent", "az"), "did you mean 'minatar-breakout'?"),
+        (("deep-sea", "--agent", "e-ax"), "unknown agent 'e-ax': did you mean 'e-az'?"),
+        (("deep-sea", "--agent", "az", "--preset", "paper-deep-se"), "did you mean 'paper-deep-sea'?"),
+        (
+            ("deep-sea", "--agent", "e-az", "--novelty", "count"),
+            "unknown novelty 'count': did you mean 'counts'?",
+        ),
+        (
+            ("deep-sea", "--agent", "az", "--reanalyse-rule", "pct"),
+            "unknown reanalyse_rule 'pct': did you mean 'puct'?",
+        ),
+        (("deep-sea", "--agent", "e-az", "--leaf-horizon", "episodes"), "did you mean 'episode'?"),
+        (("subleq", "--agent", "e-az", "--novelty", "sets"), "unknown novelty 'sets': did you mean 'set'?"),
+        (("subleq", "--agent", "e-az", "--hash-of", "ful"), "unknown hash_of 'ful': did you mean 'full'?"),
+        (("subleq", "--agent", "az", "--seen", "action"), "unknown seen 'action': did you mean 'acting'?"),
+        (("subleq", "--agent", "az", "--task", "identiy"), "identity"),
+        (("subleq", "--agent", "az", "--max-words", "99"), "has room for 1 to"),
+        (("deep-sea", "--agent", "e-az", "--size", "1"), "Deep Sea of size 1: give a size from 2 to 100"),
+        (("deep-sea", "--agent", "e-az", "--episodes", "0"), "at least one lane"),
+        (("deep-sea", "--agent", "e-az", "--batch-size", "-3"), "memory.batch_size is -3: give at least 1"),
+        (("deep-sea", "--agent", "e-az", "--replay-capacity", "50"), "holds less than one batch of 256"),
+        (("deep-sea", "--agent", "e-az", "--moves-per-iteration", "0"), "schedule.moves is 0"),
+        (("deep-sea", "--agent", "e-az", "--updates-per-iteration", "-1"), "schedule.updates is -1"),
+        (("deep-sea", "--agent", "e-az", "--evaluation-episodes", "0"), "evaluation.episodes is 0"),
+        (
+            ("deep-sea", "--agent", "e-az", "--warm-up", "0", "--value-moves", "9"),
+            "learning begins after 5 moves, and a sample needs 10: raise warm_up to 20 or more",
+        ),
+        (
+            ("subleq", "--agent", "az", "--replay-capacity", "64", "--batch-size", "64"),
+            "holds 1 moves of 128 lanes, and a sample needs 2: raise capacity to 256 or more",
+        ),
+        (("deep-sea", "--agent", "e-az", "--total-env-steps", "0"), "total_env_steps is 0: give at least 1"),
+        (("deep-sea", "--agent", "e-az", "--reanalysed", "2"), "fraction is 2.0: give a share from 0 to 1"),
+        (("deep-sea", "--agent", "e-az", "--ube-moves", "3"), "follows 3 moves of the story: give 0 or 1"),
+        (
+            ("subleq", "--agent", "e-az", "--exploiting-episodes", "0"),
+            "exploiting_episodes is 0: give 1 to 128",
+        ),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    assert message in refused(capsys, "train", *arguments)
+    assert list(Path().iterdir()) == []

@@ -39,7 +39,7 @@ def made_up(found_at: float) -> Iterator[Snapshot]:
             "first_reward_step": np.array([found_at - 50.0, found_at - 10.0])
             if found
             else np.full(2, np.nan),
-            "solved_step": np.full(2, found_at if found else np.nan),
+            "solved_step": np.full(2, float(found_at) if found else np.nan),
         }
         maps = {name: np.full((2, 6, 6), step / 100) for name in ("visits", "UBE std", "search std")}
         yield Snapshot(Progress(step, step, metrics), maps)

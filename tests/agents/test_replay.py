@@ -168,3 +168,17 @@ def test_what_has_no_priority_is_never_drawn_from_a_large_ring() -> None:
 def test_a_ring_needs_room(rows: int) -> None:
     with pytest.raises(ValueError, match=f"replay of {rows} rows holds no move and the one after it: raise"):
         replays.init(move(0), rows)
+
+
+@pytest.mark.parametrize(("moves", "expected"), [(2, [1, 0]), (4, [3, 2, 1]), (7, [6, 5, 4])])
+def test_the_latest_moves_come_newest_first(moves: int, expected: list[int]) -> None:
+    steps, there = jax.jit(replays.latest, static_argnames="rows")(filled(moves), rows=3)
+    np.testing.assert_array_equal(steps.action[: len(expected), 0], expected)
+    np.testing.assert_array_equal(there.sum(axis=0), [len(expected)] * LANES)
+    assert names(steps)[0, 2] == pytest.approx(moves - 1 + 0.2)
+
+
+def test_surprise_counts_all_that_was_not_expected() -> None:
+    errors = (jnp.array([1.0, 0.0]), jnp.array([0.5, 0.0]), jnp.array([0.25, 2.0]))
+    np.testing.assert_allclose(replays.surprise(*errors), [1.75, 2.0])
+    np.testing.assert_allclose(replays.value_error(*errors), [1.0, 0.0])

@@ -49,6 +49,16 @@ def test_what_is_known_grows_and_what_is_uncertain_shrinks() -> None:
     assert [report.train_steps for report in reports] == [5 * (10 * (k + 1) - 3) for k in range(6)]
 
 
+@pytest.mark.parametrize("novelty", [pytest.param("rnd", marks=pytest.mark.long), "ensemble"])
+def test_novelty_can_be_learned(novelty: str) -> None:
+    sea = trainer("deep-sea", "e-az", (0,), novelty)
+    _, reports = advanced(sea, sea.init(), 6)
+    uncertainty = table(reports, "uncertainty")
+    assert uncertainty[-1, 0] < 0.5 * uncertainty[0, 0]
+    assert table(reports, "states_discovered")[-1, 0] == 15
+    assert np.isnan(table(reports, "nan_step")).all()
+
+
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_restored_run_goes_on_as_if_nothing_had_happened(agent: str, tmp_path: Path) -> None:
     sea = trainer("deep-sea", agent)

@@ -82,7 +82,9 @@ def partition(rows: Any) -> np.ndarray:
     return first[group.reshape(-1)]
 
 
-@pytest.mark.parametrize("env", [Subleq("identity"), Subleq(("negate", "add"), word_size=32)])
+@pytest.mark.parametrize(
+    "env", [Subleq("identity"), Subleq(("negate", "add"), word_size=32), Subleq("identity", word_size=256)]
+)
 def test_what_is_looked_at_tells_states_apart_as_observations_do(env: Subleq) -> None:
     @jax.jit
     def views(state: Any) -> Any:
@@ -94,7 +96,7 @@ def test_what_is_looked_at_tells_states_apart_as_observations_do(env: Subleq) ->
 
     for looked, observed in jax.vmap(views)(random_states(env, 3000)):
         np.testing.assert_array_equal(partition(looked), partition(observed))
-        assert 30 < len(np.unique(partition(looked))) <= 3000
+        assert 20 < len(np.unique(partition(looked))) <= 3000
 
 
 def test_a_program_is_all_that_needs_to_be_kept() -> None:

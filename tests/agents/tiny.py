@@ -42,9 +42,13 @@ CHANGES = {"deep-sea": DEEP_SEA, "subleq": SUBLEQ, "minatar-breakout": MINATAR}
 
 
 @functools.cache
-def trainer(environment: str, agent: str, seeds: tuple[int, ...] = (0, 1)) -> SeedTrainer:
-    settings = catalogue.settings(environment, agent)
-    return catalogue.trainer(environment, agent, dataclasses.replace(settings, **CHANGES[environment]), seeds)
+def trainer(
+    environment: str, agent: str, seeds: tuple[int, ...] = (0, 1), novelty: str | None = None
+) -> SeedTrainer:
+    settings = dataclasses.replace(catalogue.settings(environment, agent), **CHANGES[environment])
+    if novelty is not None:
+        settings = dataclasses.replace(settings, novelty=novelty)
+    return catalogue.trainer(environment, agent, settings, seeds)
 
 
 def advanced(one: SeedTrainer, state: Any, chunks: int) -> tuple[Any, list[Progress]]:

@@ -20,26 +20,6 @@ def test_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert "unknown command 'serach'" in capsys.readouterr().err
 
 
-def test_demo_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(
-        [
-            "demo",
-            "--size",
-            "5",
-            "--seeds",
-            "1",
-            "--episodes",
-            "12",
-            "--simulations",
-            "16",
-            "--out",
-            str(tmp_path),
-        ]
-    )
-    assert "found the treasure in 1 of 1 seas" in " ".join(capsys.readouterr().out.split())
-    assert (tmp_path / "deep-sea.png").stat().st_size < 300_000
-
-
 def test_demo_refuses(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit:
         main(["demo", "--size", "1"])

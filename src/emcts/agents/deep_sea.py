@@ -213,6 +213,11 @@ def _agent(settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: No
 
 
 def _lanes(settings: DeepSeaSettings) -> Lanes:
+    if not 0 <= settings.exploring_episodes <= settings.episodes:
+        raise ValueError(
+            f"exploring_episodes is {settings.exploring_episodes}: give 0 to {settings.episodes}, "
+            "the number of episodes"
+        )
     exploring = tuple(lane < settings.exploring_episodes for lane in range(settings.episodes))
     return Lanes(tuple(settings.beta if explores else 0.0 for explores in exploring), exploring)
 

@@ -69,6 +69,9 @@ class Puct:
     dirichlet_alpha: float = 0.3
     temperature: float = 1.0
 
+    def __post_init__(self) -> None:
+        _check_simulations(self.num_simulations)
+
     def __call__(self, key: Key, model: TrueModel, states: Any, brief: Brief) -> Plan:
         prior = _prior(self.exploring_prior, brief)
         out = emcts.muzero_policy(
@@ -93,6 +96,9 @@ class Uct:
     num_simulations: int
     c: float = 1.0
 
+    def __post_init__(self) -> None:
+        _check_simulations(self.num_simulations)
+
     def __call__(self, key: Key, model: TrueModel, states: Any, brief: Brief) -> Plan:
         prior = _prior(uniform, brief)
         out = emcts.uct_policy(
@@ -115,6 +121,9 @@ class Gumbel:
     exploring_prior: ExploringPrior = exploration_head
     max_considered_actions: int = 16
     gumbel_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_simulations(self.num_simulations)
 
     def __call__(self, key: Key, model: TrueModel, states: Any, brief: Brief) -> Plan:
         prior = _prior(self.exploring_prior, brief)
@@ -152,6 +161,11 @@ def exploiting_brief(states: Any, beta: float = 0.0) -> Brief:
     """For searches that evaluate or make targets."""
     batch = jax.tree.leaves(states)[0].shape[0]
     return Brief(jnp.full(batch, beta), jnp.zeros(batch, bool))
+
+
+def _check_simulations(number: int) -> None:
+    if number < 1:
+        raise ValueError(f"a search of {number} simulations finds nothing: give at least 1")
 
 
 def _prior(exploring_prior: ExploringPrior, brief: Brief) -> Prior:

@@ -73,10 +73,11 @@ def problem(settings: SubleqSettings) -> Problem:
     )
 
 
-def behaviour(env: Subleq, state: Any) -> UInt8[Array, "4"]:
+def behaviour(env: Subleq, state: Any) -> UInt8[Array, "5"]:
     """The observation without the program, in as few bytes as tell it apart: equal just when `env.io` is."""
     shown = state.shown
-    return jnp.stack([state.task, shown.inputs_read, shown.num_right, shown.wrong]).astype(jnp.uint8)
+    parts = [state.task, shown.inputs_read, shown.num_right, shown.wrong >= 0, shown.wrong]
+    return jnp.stack([part.astype(jnp.uint8) for part in parts])
 
 
 def behaviour_and_program(env: Subleq, state: Any) -> UInt8[Array, "F"]:

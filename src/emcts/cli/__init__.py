@@ -16,7 +16,7 @@ GROUPS = {
     "evaluate": "play with what a run has learned",
     "plot": "learning curves of one run, or of several in one picture",
     "runs": "list the runs of a folder",
-    "demo": "a search with and without uncertainty, as a table and a picture",
+    "demo": "E-AZ against AZ in Deep Sea, as a table and a picture",
     "bench": "speed against the peers, in one run",
     "subleq": "run, assemble, disassemble and enumerate SUBLEQ programs",
 }

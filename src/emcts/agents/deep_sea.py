@@ -8,7 +8,7 @@ import optax
 
 from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Planning, Schedule, Seen
 from emcts.agents.choice import choose
-from emcts.agents.planners import Gumbel, Planner, Puct, UbeAtRoot
+from emcts.agents.planners import Gumbel, Planner, Puct, UbeAtRoot, Uct
 from emcts.agents.replay import surprise, value_error
 from emcts.agents.targets import Ahead, NStep, Reanalyse, searched_or_td
 from emcts.agents.worlds import DeepSeas
@@ -52,6 +52,8 @@ class DeepSeaSettings:
     """how long the unknown may go on behind a leaf: to the end of the episode, or endless"""
     discount: float = 0.995
     simulations: int = 50
+    acting_rule: str = "puct"
+    """the search of e-az when it acts: puct, or uct, which has no prior and does not normalise values"""
     temperature: float = 0.0
     """of the actions of episodes that exploit; 0 takes the most visited"""
     value_moves: int = 0
@@ -134,7 +136,11 @@ def az_ube(settings: DeepSeaSettings) -> Agent:
 
 def e_az(settings: DeepSeaSettings) -> Agent:
     """Epistemic AlphaZero: its search explores."""
-    acting = Puct(settings.simulations, temperature=settings.temperature)
+    rules: dict[str, Planner] = {
+        "puct": Puct(settings.simulations, temperature=settings.temperature),
+        "uct": Uct(settings.simulations),
+    }
+    acting = choose(rules, settings.acting_rule, "acting_rule")
     return _agent(settings, acting, _lanes(settings), make_novelty(settings), ube=True)
 
 

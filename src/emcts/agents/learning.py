@@ -76,10 +76,10 @@ def study(agent: Agent, state: TrainState, lesson: Lesson, key: Key) -> tuple[Tr
         )
         changes, optimiser = agent.optimiser.update(gradient, optimiser, networks)
         networks = optax.apply_updates(networks, changes)
-        novelty = _look(agent, env, novelty, states, actions, jnp.ones(actions.shape, bool), key)
+        shown = (states, actions, jnp.ones(actions.shape, bool))
         if fresh is not None:
-            novelty = _look(agent, env, novelty, *fresh, key)
-        return (networks, optimiser, novelty), learned
+            shown = jax.tree.map(lambda *rows: jnp.concatenate(rows), shown, fresh)
+        return (networks, optimiser, _look(agent, env, novelty, *shown, key)), learned
 
     carry = (state.networks, state.optimiser, state.novelty)
     batches = (lesson.states, lesson.actions, lesson.targets, lesson.importance)

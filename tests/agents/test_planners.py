@@ -162,3 +162,37 @@ def test_without_variance_beta_changes_no_target() -> None:
     for one, two in zip(jax.tree.leaves(plain), jax.tree.leaves(found), strict=True):
         np.testing.assert_array_equal(one, two)
     assert not np.allclose(deep_sea_targets(eager, loud).policy, plain.policy)
+
+
+class Gated(Chain):
+    """The chain, where the last action is illegal in every other place."""
+
+    def legal(self, state: Any) -> Any:
+        every = jnp.ones(self.num_actions, bool)
+        return every.at[-1].set(state.position % 2 == 0)
+
+
+@pytest.mark.parametrize(
+    "planner",
+    [
+        Puct(SIMULATIONS, dirichlet_fraction=0.25),
+        Uct(SIMULATIONS),
+        Gumbel(SIMULATIONS),
+        UbeAtRoot(Puct(SIMULATIONS)),
+        UbeAtRoot(Gumbel(SIMULATIONS)),
+    ],
+)
+def test_no_planner_takes_an_illegal_action(planner: Planner) -> None:
+    env = Gated()
+    illegal = ~np.asarray(jax.vmap(env.legal)(STATES))
+    assert illegal.any()
+
+    @jax.jit
+    def search(key: Any, brief: Brief) -> Any:
+        gated = dataclasses.replace(model(), env=env)
+        return planner(key, gated, STATES, brief)
+
+    for beta, exploring in ((0.0, False), (50.0, True)):
+        found = search(KEY, Brief(jnp.full(2 * LENGTH, beta), jnp.full(2 * LENGTH, exploring)))
+        assert not illegal[np.arange(2 * LENGTH), found.action].any()
+        assert np.all(np.asarray(found.policy)[illegal] < 1e-6)

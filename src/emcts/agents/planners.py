@@ -80,6 +80,7 @@ class Puct:
             model.root(states, prior),
             model.recurrent_fn(prior),
             self.num_simulations,
+            model.illegal(states),
             dirichlet_fraction=self.dirichlet_fraction,
             dirichlet_alpha=self.dirichlet_alpha,
             temperature=self.temperature,
@@ -107,6 +108,7 @@ class Uct:
             model.root(states, prior),
             model.recurrent_fn(prior),
             self.num_simulations,
+            model.illegal(states),
             c=self.c,
             beta=brief.beta,
         )
@@ -133,6 +135,7 @@ class Gumbel:
             model.root(states, prior),
             model.recurrent_fn(prior),
             self.num_simulations,
+            model.illegal(states),
             max_num_considered_actions=self.max_considered_actions,
             gumbel_scale=self.gumbel_scale,
             beta=brief.beta,
@@ -153,7 +156,7 @@ class UbeAtRoot:
         search_key, score_key = jax.random.split(key)
         plain = self.planner(search_key, model, states, brief.replace(beta=jnp.zeros_like(brief.beta)))
         stds = model.step_stds(states, score_key)
-        scores = plain.qvalues + brief.beta[:, None] * stds
+        scores = jnp.where(model.illegal(states), -jnp.inf, plain.qvalues + brief.beta[:, None] * stds)
         return plain.replace(action=jnp.where(brief.exploring, jnp.argmax(scores, axis=-1), plain.action))
 
 

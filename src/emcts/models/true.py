@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from emcts.envs.base import AnyEnvironment
 from emcts.models.judges import StateJudge, StateJudgement, StepJudge
@@ -40,13 +40,17 @@ class TrueModel:
     def root(self, states: Any, prior: Prior) -> RootFnOutput:
         judged = jax.vmap(self.judge_state)(states)
         variance = jnp.clip(judged.ube, 0, self.largest_variance)
-        return RootFnOutput(prior(judged), judged.value, states, variance)
+        return RootFnOutput(self._legal_only(prior(judged), states), judged.value, states, variance)
+
+    def illegal(self, states: Any) -> Bool[Array, "B A"]:
+        """The actions that a search must not take from these states."""
+        return ~jax.vmap(self.env.legal)(states)
 
     def recurrent_fn(self, prior: Prior) -> RecurrentFn:
         def step(_: Any, key: Key, action: Int[Array, "B"], states: Any) -> tuple[RecurrentFnOutput, Any]:
             keys = jax.random.split(key, action.shape[0])
             out, judged, after = jax.vmap(self._step)(states, action, keys)
-            return out.replace(prior_logits=prior(judged)), after
+            return out.replace(prior_logits=self._legal_only(prior(judged), after)), after
 
         return step
 
@@ -59,6 +63,9 @@ class TrueModel:
             return jnp.sqrt(out.reward_variance + out.discount**2 * out.value_variance)
 
         return jax.lax.map(of_action, jnp.arange(self.env.num_actions)).T
+
+    def _legal_only(self, logits: Float[Array, "B A"], states: Any) -> Float[Array, "B A"]:
+        return jnp.where(self.illegal(states), -jnp.inf, logits)
 
     def _step(self, state: Any, action: Int[Array, ""], key: Key) -> tuple[Any, StateJudgement, Any]:
         after, outcome = self.env.step(state, action, key)

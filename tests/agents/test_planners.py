@@ -110,7 +110,7 @@ def test_uct_tries_every_action_and_follows_beta() -> None:
     np.testing.assert_array_equal(np.asarray(eager.action)[apart], np.argmax(stds, axis=1)[apart])
 
 
-SETTINGS = dataclasses.replace(deep_sea.best("e-az"), size=4, width=8, simulations=6)
+SETTINGS = dataclasses.replace(deep_sea.BEST, size=4, width=8, simulations=6)
 
 
 def deep_sea_targets(agent: Any, networks: Any = None) -> Any:

@@ -1,7 +1,7 @@
 """What can be trained, by the names of the command line: environments, agents and presets, in one table each."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from emcts.agents import deep_sea, minatar, subleq
@@ -23,7 +23,6 @@ ENVIRONMENTS: Mapping[str, str] = {
 }
 
 Settings = deep_sea.DeepSeaSettings | subleq.SubleqSettings | minatar.MinAtarSettings
-Preset = Callable[[str], Settings]  # of an agent's name
 
 
 def presets(environment: str) -> tuple[str, ...]:
@@ -35,7 +34,7 @@ def settings(environment: str, agent: str, preset: str | None = None) -> Setting
     """The values of a preset for an agent."""
     choose(AGENTS, agent, "agent")
     table = _presets(environment)
-    return choose(table, next(iter(table)) if preset is None else preset, "preset")(agent)
+    return choose(table, next(iter(table)) if preset is None else preset, "preset")
 
 
 def trainer(environment: str, agent: str, settings: Settings, seeds: tuple[int, ...]) -> SeedTrainer:
@@ -56,16 +55,12 @@ def compose(environment: str, agent: str, settings: Settings) -> Agent:
 _MODULES = {"deep-sea": deep_sea, "subleq": subleq}
 
 
-def _presets(environment: str) -> Mapping[str, Preset]:
+def _presets(environment: str) -> Mapping[str, Settings]:
     choose(ENVIRONMENTS, environment, "environment")
     if environment in MINATAR:
         game = environment.removeprefix("minatar-").replace("-", "_")
-        table = {"default": minatar.best, "paper-minatar": minatar.paper}
-        return {name: _with_game(preset, game) for name, preset in table.items()}
+        of_game = dataclasses.replace(minatar.PAPER, game=game)
+        return {"default": of_game, "paper-minatar": of_game}
     if environment == "subleq":
-        return {"default": subleq.best, "paper-subleq": subleq.paper}
-    return {"default": deep_sea.best, "paper-deep-sea": deep_sea.paper}
-
-
-def _with_game(preset: Callable[[str], minatar.MinAtarSettings], game: str) -> Preset:
-    return lambda agent: dataclasses.replace(preset(agent), game=game)
+        return {"default": subleq.BEST, "paper-subleq": subleq.PAPER}
+    return {"default": deep_sea.BEST, "paper-deep-sea": deep_sea.PAPER}

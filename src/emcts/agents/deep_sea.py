@@ -90,35 +90,32 @@ class DeepSeaSettings:
     evaluation_episodes: int = 1
 
 
-def paper(agent: str) -> DeepSeaSettings:
-    """The paper's tables for the true model."""
-    return DeepSeaSettings(
-        size=40,
-        total_env_steps=45_000,
-        beta=10.0,
-        novelty="rnd",
-        unseen_variance=1.0,
-        priority="value-error",
-        fresh_moves=0,
-        warm_up=300,
-        novelty_power=1.0,
-        new_from=None,
-        leaf_horizon="endless",
-        temperature=1.0,
-        value_moves=5,
-        ube_moves=1,
-        reanalyse_rule="puct",
-        reanalysed=0.99,
-        learning_rate=5e-4,
-        sequence=5,
-        updates_per_iteration=10,
-        evaluation_episodes=8,
-    )
+PAPER = DeepSeaSettings(
+    size=40,
+    total_env_steps=45_000,
+    beta=10.0,
+    novelty="rnd",
+    unseen_variance=1.0,
+    priority="value-error",
+    fresh_moves=0,
+    warm_up=300,
+    novelty_power=1.0,
+    new_from=None,
+    leaf_horizon="endless",
+    temperature=1.0,
+    value_moves=5,
+    ube_moves=1,
+    reanalyse_rule="puct",
+    reanalysed=0.99,
+    learning_rate=5e-4,
+    sequence=5,
+    updates_per_iteration=10,
+    evaluation_episodes=8,
+)
+"""The paper's tables for the true model."""
 
-
-def best(agent: str) -> DeepSeaSettings:
-    """What worked best here: docs/agents.md says why."""
-    return DeepSeaSettings()
+BEST = DeepSeaSettings()
+"""What worked best here: docs/agents.md says why."""
 
 
 def az(settings: DeepSeaSettings) -> Agent:

@@ -34,14 +34,8 @@ class MinAtarSettings(GumbelSettings):
     """after which an evaluation episode is cut off"""
 
 
-def paper(agent: str) -> MinAtarSettings:
-    """The paper's list for SUBLEQ, which it also used here, with the full hash."""
-    return MinAtarSettings()
-
-
-def best(agent: str) -> MinAtarSettings:
-    """The paper's: no other was tried here."""
-    return paper(agent)
+PAPER = MinAtarSettings()
+"""The paper's list for SUBLEQ, which it also used here, with the full hash. No better one was looked for."""
 
 
 def az(settings: MinAtarSettings) -> Agent:

@@ -29,14 +29,11 @@ class SubleqSettings(GumbelSettings):
     """what of a state can be new: io (how the program behaves on the example) or full (the program too)"""
 
 
-def paper(agent: str) -> SubleqSettings:
-    """The paper's list, with the IO hash."""
-    return SubleqSettings()
+PAPER = SubleqSettings()
+"""The paper's list, with the IO hash."""
 
-
-def best(agent: str) -> SubleqSettings:
-    """What worked best here: docs/agents.md says why."""
-    return SubleqSettings(novelty="counts", hash_bits=20, replay_capacity=1_000_000, discount=0.9)
+BEST = SubleqSettings(novelty="counts", hash_bits=20, replay_capacity=1_000_000, discount=0.9)
+"""What worked best here: docs/agents.md says why."""
 
 
 def az(settings: SubleqSettings) -> Agent:

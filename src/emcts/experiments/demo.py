@@ -40,7 +40,7 @@ class Demo:
     def trainer(self, agent: str) -> SeedTrainer:
         """The defaults of Deep Sea, made lighter for a laptop."""
         settings = dataclasses.replace(
-            deep_sea.best(agent),
+            deep_sea.BEST,
             size=self.size,
             total_env_steps=self.steps,
             steps_between_evaluations=min(100, self.steps),

@@ -216,7 +216,7 @@ def _agent(settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: No
 
 
 def _lanes(settings: DeepSeaSettings) -> Lanes:
-    if not 0 <= settings.exploring_episodes <= settings.episodes:
+    if not 0 <= settings.exploring_episodes <= max(settings.episodes, 1):
         raise ValueError(
             f"exploring_episodes is {settings.exploring_episodes}: give 0 to {settings.episodes}, "
             "the number of episodes"

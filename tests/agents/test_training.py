@@ -81,7 +81,7 @@ def test_a_restored_run_goes_on_as_if_nothing_had_happened(agent: str, tmp_path:
     assert np.any(table(reports, "loss_ube") > 0) == (agent != "az")
 
 
-def run_alone(environment: str, chunks: int) -> None:
+def assert_same_alone(environment: str, chunks: int) -> None:
     together = trainer(environment, "e-az")
     state, reports = advanced(together, together.init(), chunks)
     one_seed = trainer(environment, "e-az", (0,))
@@ -98,12 +98,12 @@ def run_alone(environment: str, chunks: int) -> None:
 
 
 def test_seeds_side_by_side_are_the_seeds_alone() -> None:
-    run_alone("deep-sea", 3)
+    assert_same_alone("deep-sea", 3)
 
 
 @pytest.mark.long
 def test_seeds_of_subleq_side_by_side_are_the_seeds_alone() -> None:
-    run_alone("subleq", 3)
+    assert_same_alone("subleq", 3)
 
 
 @pytest.mark.parametrize("environment", ["deep-sea", "subleq"])

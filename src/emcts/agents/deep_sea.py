@@ -83,6 +83,8 @@ class DeepSeaSettings:
     """weights losses by 0.5 + sigmoid(-this * std): above 0, what is uncertain counts less"""
     moves_per_iteration: int = 5
     updates_per_iteration: int = 20
+    target_every: int = 1
+    """iterations after which the target network becomes the network"""
     warm_up: int = 100
     reanalyse_beta: float = 0.0
     """below 0, targets are pessimistic"""
@@ -203,7 +205,10 @@ def _agent(settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: No
             priority=choose(PRIORITIES, settings.priority, "priority"),
         ),
         schedule=Schedule(
-            settings.moves_per_iteration, settings.updates_per_iteration, warm_up=settings.warm_up
+            settings.moves_per_iteration,
+            settings.updates_per_iteration,
+            warm_up=settings.warm_up,
+            target_every=settings.target_every,
         ),
         evaluation=Evaluation(
             greedy,

@@ -55,6 +55,8 @@ class GumbelSettings:
     """weights losses by 0.5 + sigmoid(-this * std): above 0, what is uncertain counts less"""
     moves_per_iteration: int = 32
     updates_per_iteration: int = 4
+    target_every: int = 1
+    """iterations after which the target network becomes the network"""
     warm_up: int = 5000
     reanalyse_beta: float = 0.0
     """below 0, targets are pessimistic"""
@@ -129,7 +131,10 @@ def _agent(
             correction=settings.correction,
         ),
         schedule=Schedule(
-            settings.moves_per_iteration, settings.updates_per_iteration, warm_up=settings.warm_up
+            settings.moves_per_iteration,
+            settings.updates_per_iteration,
+            warm_up=settings.warm_up,
+            target_every=settings.target_every,
         ),
         evaluation=Evaluation(
             Gumbel(settings.simulations, gumbel_scale=0.0),

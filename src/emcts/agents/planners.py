@@ -74,17 +74,17 @@ class Puct:
 
     def __call__(self, key: Key, model: TrueModel, states: Any, brief: Brief) -> Plan:
         prior = _prior(self.exploring_prior, brief)
-        out = emcts.muzero_policy(
-            None,
+        out = _search(
+            emcts.muzero_policy,
             key,
-            model.root(states, prior),
-            model.recurrent_fn(prior),
+            model,
+            states,
+            brief,
+            prior,
             self.num_simulations,
-            model.illegal(states),
             dirichlet_fraction=self.dirichlet_fraction,
             dirichlet_alpha=self.dirichlet_alpha,
             temperature=self.temperature,
-            beta=brief.beta,
         )
         best = jnp.argmax(out.action_weights, axis=-1)
         return _plan(out, jnp.where(brief.exploring, best, out.action))
@@ -102,15 +102,15 @@ class Uct:
 
     def __call__(self, key: Key, model: TrueModel, states: Any, brief: Brief) -> Plan:
         prior = _prior(uniform, brief)
-        out = emcts.uct_policy(
-            None,
+        out = _search(
+            emcts.uct_policy,
             key,
-            model.root(states, prior),
-            model.recurrent_fn(prior),
+            model,
+            states,
+            brief,
+            prior,
             self.num_simulations,
-            model.illegal(states),
             c=self.c,
-            beta=brief.beta,
         )
         return _plan(out, out.action)
 
@@ -129,16 +129,16 @@ class Gumbel:
 
     def __call__(self, key: Key, model: TrueModel, states: Any, brief: Brief) -> Plan:
         prior = _prior(self.exploring_prior, brief)
-        out = emcts.gumbel_muzero_policy(
-            None,
+        out = _search(
+            emcts.gumbel_muzero_policy,
             key,
-            model.root(states, prior),
-            model.recurrent_fn(prior),
+            model,
+            states,
+            brief,
+            prior,
             self.num_simulations,
-            model.illegal(states),
             max_num_considered_actions=self.max_considered_actions,
             gumbel_scale=self.gumbel_scale,
-            beta=brief.beta,
         )
         return _plan(out, out.action)
 
@@ -169,6 +169,21 @@ def exploiting_brief(states: Any, beta: float = 0.0) -> Brief:
 def _check_simulations(number: int) -> None:
     if number < 1:
         raise ValueError(f"a search of {number} simulations finds nothing: give at least 1")
+
+
+def _search(
+    policy: Callable[..., Any],
+    key: Key,
+    model: TrueModel,
+    states: Any,
+    brief: Brief,
+    prior: Prior,
+    num_simulations: int,
+    **rule: Any,
+) -> Any:
+    """A search policy of the library, run on a model; `rule` is what only this policy asks for."""
+    root, step = model.root(states, prior), model.recurrent_fn(prior)
+    return policy(None, key, root, step, num_simulations, model.illegal(states), beta=brief.beta, **rule)
 
 
 def _prior(exploring_prior: ExploringPrior, brief: Brief) -> Prior:

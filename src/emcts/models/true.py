@@ -17,11 +17,6 @@ Prior = Callable[[StateJudgement], Float[Array, "B A"]]
 LeafFactor = Callable[[Any], Float[Array, ""]]
 
 
-def exploiting(judged: StateJudgement) -> Float[Array, "B A"]:
-    """The prior that the policy head gives."""
-    return judged.policy
-
-
 @dataclasses.dataclass(frozen=True)
 class TrueModel:
     """Embeddings are states of `env`.

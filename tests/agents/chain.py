@@ -12,7 +12,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
-from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Planning, Schedule, Seen
+from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
 from emcts.agents.planners import Gumbel
 from emcts.agents.state import TrainState, init
 from emcts.agents.targets import Reanalyse
@@ -21,6 +21,7 @@ from emcts.envs import Outcome
 from emcts.models.codecs import Categorical
 from emcts.models.judges import DenseJudge, FiniteJudge, Judge
 from emcts.models.networks import Networks, bounded_networks, finite_networks
+from emcts.models.true import TrueMind
 from emcts.models.ube import horizon_factor
 from emcts.novelty import Counts
 from emcts.novelty.counts import CountsState
@@ -133,9 +134,8 @@ def _agent(
 ) -> Agent:
     return Agent(
         worlds=SameWorld(Chain()),
-        judge=judge,
+        mind=TrueMind(judge, GAMMA, leaf_factor, largest),
         make_networks=make,
-        planning=Planning(GAMMA, leaf_factor, largest),
         acting=Gumbel(2),
         lanes=Lanes((0.0, 0.0), (False, True)),
         seen=Seen.ACTING,
@@ -151,7 +151,9 @@ def _agent(
 def told(agent: Agent, tables: Tables) -> TrainState:
     """A state of training in which the target networks say what the tables do, and the others nothing of it."""
     state = init(agent, KEY, ())
-    say = _finite if isinstance(agent.judge, FiniteJudge) else _dense
+    mind = agent.mind
+    assert isinstance(mind, TrueMind)
+    say = _finite if isinstance(mind.judge, FiniteJudge) else _dense
     return state.replace(
         target=say(state.networks, tables), novelty=CountsState(jnp.asarray(tables.visits, jnp.int32))
     )

@@ -10,15 +10,15 @@ import pytest
 
 from emcts.agents.agent import LossWeights
 from emcts.agents.losses import batch_loss
-from emcts.agents.targets import Targets
+from emcts.agents.targets import Story, Targets
 from emcts.envs import DeepSea
 from emcts.models.judges import DenseJudge, FiniteJudge, Judge, Unaware
 from emcts.models.networks import Networks, bounded_networks, finite_networks, image_networks
+from emcts.models.true import TrueMind
 
 KEY = jax.random.key(0)
 ENV = DeepSea(4, seed=0)
 STATES = jax.vmap(ENV.state_at)(jnp.arange(ENV.num_states))
-ACTIONS = jnp.arange(ENV.num_states) % 2
 ALIKE = jnp.ones(ENV.num_states)
 HEADS = ("value", "policy", "exploration", "ube", "reward")
 
@@ -39,11 +39,31 @@ def drawn_targets() -> Targets:
         exploration=policies(),
         ube=numbers(0.05, 0.95),
         reward=numbers(-0.5, 1),
+        terminated=jnp.arange(number) % 3 == 0,
         local_variance=numbers(0, 1),
     )
 
 
 TARGETS = drawn_targets()
+
+
+def stories_of_one_state() -> Story:
+    """One for each state, of a single move."""
+    number = ENV.num_states
+    actions = (jnp.arange(number) % 2)[:, None]
+    nothing = jnp.zeros((number, 1), bool)
+    states = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf], axis=1), STATES)
+    return Story(states, actions, jnp.zeros((number, 1)), nothing, nothing, jnp.zeros((number, 2)))
+
+
+def in_rows_of_one(tree: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf[:, None], tree)
+
+
+def loss(networks: Networks, judge: Judge, targets: Targets, importance: Any, weights: LossWeights) -> Any:
+    mind = TrueMind(judge, 0.9, lambda leaf: jnp.float32(1))
+    stories = in_rows_of_one(stories_of_one_state())
+    return batch_loss(networks, mind, ENV, stories, in_rows_of_one(targets), importance, weights)
 
 
 def seen(env: Any, state: Any) -> Any:
@@ -78,9 +98,7 @@ def test_every_loss_goes_down(make: Any) -> None:
     def train(networks: Networks) -> Any:
         def update(carry: Any, _: None) -> Any:
             networks, state = carry
-            gradient, learned = jax.grad(batch_loss, has_aux=True)(
-                networks, judge, ENV, STATES, ACTIONS, TARGETS, ALIKE, LossWeights()
-            )
+            gradient, learned = jax.grad(loss, has_aux=True)(networks, judge, TARGETS, ALIKE, LossWeights())
             changes, state = optimiser.update(gradient, state)
             return (optax.apply_updates(networks, changes), state), learned
 
@@ -112,7 +130,7 @@ def _losses_of(caution: float, name: str) -> Any:
     only = {head: 2.0 * (head == name) for head in HEADS}
     weights = LossWeights(**only, caution=caution)
     importance = jnp.linspace(0.2, 1.0, ENV.num_states)
-    run = jax.jit(lambda: batch_loss(networks, judge, ENV, STATES, ACTIONS, TARGETS, importance, weights))
+    run = jax.jit(lambda: loss(networks, judge, TARGETS, importance, weights))
     return run()
 
 
@@ -132,9 +150,7 @@ def test_the_total_is_a_weighted_mean(name: str) -> None:
 def test_a_head_learns_from_its_own_target_alone() -> None:
     judge, networks = bounded()
     gradient = jax.jit(
-        lambda target: jax.grad(batch_loss, has_aux=True)(
-            networks, judge, ENV, STATES, ACTIONS, target, ALIKE, LossWeights()
-        )[0]
+        lambda target: jax.grad(loss, has_aux=True)(networks, judge, target, ALIKE, LossWeights())[0]
     )
     before = gradient(TARGETS)
     for name in HEADS[:-1]:

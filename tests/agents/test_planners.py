@@ -15,7 +15,7 @@ from emcts.agents.learning import make_targets
 from emcts.agents.planners import Brief, Gumbel, Planner, Puct, UbeAtRoot, Uct, exploiting_brief
 from emcts.agents.state import init
 from emcts.agents.targets import Reanalyse, Story, largest_edge, searched_or_td
-from emcts.models.judges import FiniteJudge, Unaware
+from emcts.models.minds import step_stds
 from tests.agents.chain import (
     KEY,
     LENGTH,
@@ -35,9 +35,7 @@ STATE = told(AGENT, drawn_tables(pairs=True))
 
 
 def model(networks: Any = STATE.target) -> Any:
-    env = Chain()
-    judge_step = AGENT.judge.steps(env, networks)(STATE.novelty)
-    return AGENT.planning.model(env, AGENT.judge.states(env, networks), judge_step)
+    return AGENT.mind.models(Chain(), networks)(STATE.novelty)
 
 
 @functools.partial(jax.jit, static_argnames="planner")
@@ -55,7 +53,7 @@ def test_ube_at_root_takes_the_best_score_of_one_step_ahead(inner: Any) -> None:
     found = run(UbeAtRoot(inner), KEY, brief)
     search_key, _ = jax.random.split(KEY)
     plain = run(inner, search_key, brief.replace(beta=jnp.zeros(2 * LENGTH)))
-    stds = jax.jit(lambda: model().step_stds(STATES, KEY))()
+    stds = jax.jit(lambda: step_stds(model(), STATES, 2, KEY))()
     np.testing.assert_allclose(found.qvalues, plain.qvalues, rtol=1e-6)
     scores = np.asarray(found.qvalues) + 3.0 * np.asarray(stds)
     np.testing.assert_array_equal(found.action[LENGTH:], np.argmax(scores, axis=1)[LENGTH:])
@@ -156,7 +154,7 @@ def test_without_variance_beta_changes_no_target() -> None:
     plain = deep_sea_targets(deep_sea.az(SETTINGS), loud)
     eager = deep_sea.e_az(dataclasses.replace(SETTINGS, reanalyse_beta=5.0))
     without = dataclasses.replace(
-        eager, judge=FiniteJudge(Unaware()), make_networks=deep_sea.az(SETTINGS).make_networks
+        eager, mind=eager.mind.known(), make_networks=deep_sea.az(SETTINGS).make_networks
     )
     found = deep_sea_targets(without, loud)
     for one, two in zip(jax.tree.leaves(plain), jax.tree.leaves(found), strict=True):

@@ -9,6 +9,7 @@ import pytest
 
 from emcts.envs import DeepSea
 from emcts.models.judges import StateJudgement, StepJudgement
+from emcts.models.minds import step_stds
 from emcts.models.true import TrueModel
 from emcts.models.ube import horizon_factor, leaf_variance
 
@@ -85,7 +86,7 @@ def test_leaving_the_last_row_ends_for_both_actions() -> None:
 
 
 def test_the_uncertainty_one_step_ahead_by_hand() -> None:
-    stds = jax.jit(model().step_stds)(states(*CELLS), KEY)
+    stds = jax.jit(lambda: step_stds(model(), states(*CELLS), 2, KEY))()
     for (row, column), found in zip(CELLS, np.asarray(stds), strict=True):
         for action, novelty in enumerate((0.05, 0.3)):
             after = column + 1 if action else max(column - 1, 0)

@@ -11,6 +11,7 @@ from emcts.agents.agent import Agent, Seen
 from emcts.agents.replay import Step
 from emcts.agents.state import NEVER, Episodes, TrainState
 from emcts.envs.base import choose
+from emcts.models.minds import Moves
 from emcts.types import Key, Replaceable, record
 
 
@@ -28,17 +29,17 @@ class Played(Replaceable):
 def act(agent: Agent, state: TrainState) -> tuple[TrainState, Played]:
     """Plays `schedule.moves` moves with the networks as they are."""
     env = agent.world(state.world)
-    judge_state = agent.judge.states(env, state.networks)
-    with_novelty = agent.judge.steps(env, state.networks)
-    judged_before = with_novelty(state.novelty)
+    models = agent.mind.models(env, state.networks)
+    model_before = models(state.novelty)
     brief = agent.lanes.brief
 
     def move(carry: TrainState, inputs: tuple[Key, Int[Array, ""]]) -> tuple[TrainState, Played]:
         plan_key, step_key, reset_key = jax.random.split(inputs[0], 3)
-        judge_step = with_novelty(carry.novelty) if agent.seen is Seen.ACTING else judged_before
+        model = models(carry.novelty) if agent.seen is Seen.ACTING else model_before
         before = carry.episodes.state
-        plan = agent.acting(plan_key, agent.planning.model(env, judge_state, judge_step), before, brief)
+        plan = agent.acting(plan_key, model, before, brief)
         lanes = plan.action.shape[0]
+        everyone = jnp.ones(lanes, bool)
         after, outcome = jax.vmap(env.step)(before, plan.action, jax.random.split(step_key, lanes))
         paid = carry.episodes.paid + outcome.reward
         fresh = jax.vmap(env.init)(jax.random.split(reset_key, lanes))
@@ -55,7 +56,7 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, Played]:
         carry = carry.replace(
             episodes=episodes,
             replay=replays.add(carry.replay, step),
-            novelty=_look(agent, env, carry.novelty, before, plan.action, after),
+            novelty=_look(agent, env, carry, Moves(before, plan.action, after, outcome.over, everyone)),
             log=_note(env, carry.log, before, success, inputs[1]),
         )
         keepsake = jax.vmap(agent.worlds.keepsake)(after)
@@ -68,11 +69,10 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, Played]:
     return jax.lax.scan(move, state.replace(key=key), (jax.random.split(moves_key, moves), numbers))
 
 
-def _look(agent: Agent, env: Any, novelty: PyTree, before: Any, action: Array, after: Any) -> PyTree:
+def _look(agent: Agent, env: Any, state: TrainState, moves: Moves) -> PyTree:
     if agent.seen is not Seen.ACTING:
-        return novelty
-    seen = jax.vmap(agent.judge.looked_at, in_axes=(None, 0, 0, 0))(env, before, action, after)
-    return agent.judge.novelty.update(novelty, seen, jnp.ones(action.shape, bool))
+        return state.novelty
+    return agent.mind.look(env, state.networks, state.novelty, moves)
 
 
 def _note(env: Any, log: Any, before: Any, success: Bool[Array, "L"], steps: Int[Array, ""]) -> Any:

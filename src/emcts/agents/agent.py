@@ -13,9 +13,7 @@ from emcts.agents.planners import Brief, Planner
 from emcts.agents.replay import Priority, value_error
 from emcts.agents.targets import Reanalyse
 from emcts.agents.worlds import Worlds
-from emcts.models.judges import Judge, StateJudge, StepJudge
-from emcts.models.networks import Networks
-from emcts.models.true import LeafFactor, TrueModel
+from emcts.models.minds import Mind
 from emcts.types import Key
 
 
@@ -48,29 +46,19 @@ class Lanes:
 
 
 @dataclasses.dataclass(frozen=True)
-class Planning:
-    """What turns judgements into a planning model: discount, and the leaf rule `min(max(u, c eta), largest)`.
-
-    `leaf_factor` gives `c`, of a leaf's state.
-    """
-
-    discount: float
-    leaf_factor: LeafFactor
-    largest_variance: float = float("inf")
-
-    def model(self, env: Any, judge_state: StateJudge, judge_step: StepJudge) -> TrueModel:
-        return TrueModel(env, judge_state, judge_step, self.discount, self.leaf_factor, self.largest_variance)
-
-
-@dataclasses.dataclass(frozen=True)
 class LossWeights:
-    """Of each head. `caution` T weights a state by `0.5 + sigmoid(-T * std)` of its value: 0 trusts all alike."""
+    """Of each head. `caution` T weights a state by `0.5 + sigmoid(-T * std)` of its value: 0 trusts all alike.
+
+    `going` and `drift` are of learned models: whether an episode goes on, and how far predicted states stray.
+    """
 
     value: float = 1.0
     policy: float = 1.0
     exploration: float = 1.0
     ube: float = 1.0
     reward: float = 1.0
+    going: float = 1.0
+    drift: float = 1.0
     caution: float = 0.0
 
 
@@ -134,9 +122,8 @@ class Agent:
     """Everything that the training loop needs to know."""
 
     worlds: Worlds
-    judge: Judge
-    make_networks: Callable[[Key], Networks]
-    planning: Planning
+    mind: Mind
+    make_networks: Callable[[Key], Any]
     acting: Planner
     lanes: Lanes
     seen: Seen

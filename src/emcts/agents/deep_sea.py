@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import optax
 
-from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Planning, Schedule, Seen
+from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
 from emcts.agents.choice import choose
 from emcts.agents.planners import Gumbel, Planner, Puct, UbeAtRoot, Uct
 from emcts.agents.replay import surprise, value_error
@@ -15,6 +15,7 @@ from emcts.agents.worlds import DeepSeas
 from emcts.models.judges import FiniteJudge, Unaware
 from emcts.models.layers import mlp
 from emcts.models.networks import finite_networks
+from emcts.models.true import TrueMind
 from emcts.models.ube import horizon_factor
 from emcts.novelty import Counts, Ensemble, Normalised, Novelty, Rnd
 from emcts.types import Key
@@ -172,9 +173,8 @@ def _agent(settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: No
     greedy = Gumbel(settings.simulations, gumbel_scale=0.0)
     return Agent(
         worlds=worlds,
-        judge=FiniteJudge(novelty),
+        mind=TrueMind(FiniteJudge(novelty), settings.discount, leaf_factor),
         make_networks=make_networks,
-        planning=Planning(settings.discount, leaf_factor),
         acting=acting,
         lanes=lanes,
         seen=choose(NOVELTIES, settings.novelty, "novelty")[1],

@@ -34,9 +34,7 @@ def evaluate(agent: Agent, state: TrainState, key: Key, *, episodes: int, beta: 
     """Plays `episodes` with the networks as they are; a `beta` below 0 is careful."""
     env = agent.world(state.world)
     evaluation = agent.evaluation
-    model = agent.planning.model(
-        env, agent.judge.states(env, state.networks), agent.judge.steps(env, state.networks)(state.novelty)
-    )
+    model = agent.mind.models(env, state.networks)(state.novelty)
     init_key, play_key = jax.random.split(key)
 
     def going(game: _Game) -> Bool[Array, ""]:

@@ -9,13 +9,14 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Planning, Schedule, Seen
+from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
 from emcts.agents.choice import choose
 from emcts.agents.planners import Gumbel, Planner, UbeAtRoot
 from emcts.agents.targets import Reanalyse, largest_edge, searched_or_td
 from emcts.agents.worlds import Worlds
 from emcts.models.judges import DenseJudge, Unaware
 from emcts.models.networks import Networks
+from emcts.models.true import TrueMind
 from emcts.novelty import HashCounts, HashSet, Novelty
 from emcts.types import Key
 
@@ -108,9 +109,13 @@ def _agent(
     seen = {"acting": Seen.ACTING, "training": Seen.TRAINING}
     return Agent(
         worlds=problem.worlds,
-        judge=DenseJudge(novelty, problem.observe, problem.look),
+        mind=TrueMind(
+            DenseJudge(novelty, problem.observe, problem.look),
+            settings.discount,
+            problem.leaf_factor,
+            problem.largest_variance,
+        ),
         make_networks=lambda key: problem.make_networks(key, uncertain),
-        planning=Planning(settings.discount, problem.leaf_factor, problem.largest_variance),
         acting=acting,
         lanes=lanes,
         seen=choose(seen, settings.seen, "seen"),

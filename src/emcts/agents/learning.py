@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from emcts.agents import replay as replays
 from emcts.agents.agent import Agent, Seen
@@ -13,17 +13,18 @@ from emcts.agents.losses import Learned, batch_loss
 from emcts.agents.replay import Sample
 from emcts.agents.state import NEVER, TrainState
 from emcts.agents.targets import Context, Story, Targets
+from emcts.envs.base import choose
+from emcts.models.minds import Moves, step_stds
 from emcts.types import Key, Replaceable, record
 
 
 @record
 class Lesson(Replaceable):
-    """What an iteration learns from: `updates` batches [U, B], of as many samples of the replay as `at` tells."""
+    """What an iteration learns from: U batches of B samples of the replay, of K states in a row each."""
 
-    at: Sample
-    states: Any
-    actions: Int[Array, "U B"]
-    targets: Targets
+    at: Sample  # [U * B]
+    stories: Story  # [U, B, K, ...]
+    targets: Targets  # [U, B, K]
     importance: Float[Array, "U B"]
 
 
@@ -55,37 +56,36 @@ def prepare(
     importance = replays.importance(at, size, start + (end - start) * progress)
     story = recall(agent, env, state, at)
     targets = make_targets(agent, env, state, story, target_key)
-    importance = jnp.repeat(importance, memory.sequence)
-    batches = jax.tree.map(
-        lambda leaf: leaf.reshape(updates, -1, *leaf.shape[1:]),
-        (story.state(0), story.actions[:, 0], targets, importance),
-    )
-    return Lesson(at, *batches)
+    shape = (updates, memory.batch_size, memory.sequence)
+    story, targets = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), (story, targets))
+    return Lesson(at, story, targets, importance.reshape(updates, -1))
 
 
 def study(agent: Agent, state: TrainState, lesson: Lesson, key: Key) -> tuple[TrainState, Learned]:
     """Updates the networks batch by batch, and the priorities of what was sampled."""
     env = agent.world(state.world)
-    fresh = _fresh(agent, env, state) if agent.memory.fresh else None
+    fresh = _fresh(agent, env, state, key) if agent.memory.fresh else None
 
-    def update(carry: Any, batch: Any) -> tuple[Any, Learned]:
+    def update(carry: Any, batch: tuple[Story, Targets, Array]) -> tuple[Any, Learned]:
         networks, optimiser, novelty = carry
-        states, actions, targets, importance = batch
+        story, targets, importance = batch
         gradient, learned = jax.grad(batch_loss, has_aux=True)(
-            networks, agent.judge, env, states, actions, targets, importance, agent.weights
+            networks, agent.mind, env, story, targets, importance, agent.weights
         )
         changes, optimiser = agent.optimiser.update(gradient, optimiser, networks)
         networks = optax.apply_updates(networks, changes)
-        shown = (states, actions, jnp.ones(actions.shape, bool))
-        if fresh is not None:
-            shown = jax.tree.map(lambda *rows: jnp.concatenate(rows), shown, fresh)
-        return (networks, optimiser, _look(agent, env, novelty, *shown, key)), learned
+        if agent.seen is Seen.TRAINING:
+            moves = _lived(env, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), story), key)
+            if fresh is not None:
+                moves = jax.tree.map(lambda *rows: jnp.concatenate(rows), moves, fresh)
+            novelty = agent.mind.look(env, networks, novelty, moves)
+        return (networks, optimiser, novelty), learned
 
     carry = (state.networks, state.optimiser, state.novelty)
-    batches = (lesson.states, lesson.actions, lesson.targets, lesson.importance)
+    batches = (lesson.stories, lesson.targets, lesson.importance)
     (networks, optimiser, novelty), learned = jax.lax.scan(update, carry, batches)
     errors = (learned.value_error, learned.std_error, jnp.sqrt(jnp.maximum(lesson.targets.local_variance, 0)))
-    first = [error.reshape(-1, agent.memory.sequence)[:, 0] for error in errors]
+    first = [error[..., 0].reshape(-1) for error in errors]
     state = state.replace(
         networks=networks,
         optimiser=optimiser,
@@ -127,53 +127,53 @@ def recall(agent: Agent, env: Any, state: TrainState, at: Sample) -> Story:
 def make_targets(agent: Agent, env: Any, state: TrainState, story: Story, key: Key) -> Targets:
     """Targets by the target networks, and by what is known now."""
     search_key, ahead_key, choice_key = jax.random.split(key, 3)
-    judge, reanalyse, planning = agent.judge, agent.reanalyse, agent.planning
-    judge_state = judge.states(env, state.target)
-    judge_step = judge.steps(env, state.target)(state.novelty)
-    model = planning.model(env, judge_state, judge_step)
-    plain = judge if reanalyse.needs_novelty else judge.known()
-    search_model = planning.model(env, judge_state, plain.steps(env, state.target)(state.novelty))
-    searched = judge.each(env, lambda states: reanalyse.search(search_key, search_model, states))
+    mind, reanalyse = agent.mind, agent.reanalyse
+    model = mind.models(env, state.target)(state.novelty)
+    plain = mind if reanalyse.needs_novelty else mind.known()
+    search_model = plain.models(env, state.target)(state.novelty)
+    searched = mind.each(env, lambda states: reanalyse.search(search_key, search_model, states))
     first = story.state(0)
+
+    def ahead(states: Any) -> Float[Array, "M"]:
+        return step_stds(model, states, env.num_actions, ahead_key).max(axis=-1) ** 2
+
     context = Context(
         story=story,
-        discount=planning.discount,
+        discount=mind.discount,
         here=searched(first),
         searched=searched,
-        value=judge.each(env, lambda states: jax.vmap(judge_state)(states).value),
-        ahead_variance=judge.each(env, lambda states: model.step_stds(states, ahead_key).max(axis=-1) ** 2),
-        local_variance=_local_variance(env, judge_step, first, story.actions[:, 0], ahead_key),
+        value=mind.each(env, lambda states: model.judged(states).value),
+        ahead_variance=mind.each(env, ahead),
+        local_variance=model.step(first, story.actions[:, 0], ahead_key).reward_variance,
     )
     return reanalyse.targets(choice_key, context)
 
 
-def _local_variance(env: Any, judge_step: Any, states: Any, actions: Array, key: Key) -> Float[Array, "M"]:
-    def one(state: Any, action: Array) -> Float[Array, ""]:
-        after, outcome = env.step(state, action, key)
-        return judge_step(state, action, after, outcome).reward_variance
-
-    return jax.vmap(one)(states, actions)
-
-
-def _look(
-    agent: Agent, env: Any, novelty: Any, states: Any, actions: Array, mask: Bool[Array, "B"], key: Key
-) -> Any:
-    if agent.seen is not Seen.TRAINING:
-        return novelty
-
-    def one(state: Any, action: Array) -> Array:
-        after, _ = env.step(state, action, key)
-        return agent.judge.looked_at(env, state, action, after)
-
-    return agent.judge.novelty.update(novelty, jax.vmap(one)(states, actions), mask)
+def _lived(env: Any, story: Story, key: Key) -> Moves:
+    """The first moves of stories [B]."""
+    before, action = story.state(0), story.actions[:, 0]
+    over = story.terminated[:, 0] | story.truncated[:, 0]
+    return _moves(env, before, action, story.state(1), over, jnp.ones_like(over), key)
 
 
-def _fresh(agent: Agent, env: Any, state: TrainState) -> tuple[Any, Array, Bool[Array, "B"]]:
-    """The last moves of all lanes in one row, and which of them there are."""
+def _fresh(agent: Agent, env: Any, state: TrainState, key: Key) -> Moves:
+    """The last moves of all lanes in one row; there may be fewer."""
     steps, there = replays.latest(state.replay, agent.memory.fresh)
-    unpack = jax.vmap(jax.vmap(agent.worlds.unpack, in_axes=(None, 0)), in_axes=(None, 0))
-    moves = (unpack(env, steps.state), steps.action, there)
-    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), moves)
+    before = jax.vmap(jax.vmap(agent.worlds.unpack, in_axes=(None, 0)), in_axes=(None, 0))(env, steps.state)
+    after = jax.tree.map(
+        lambda now, rows: jnp.concatenate([now[None], rows[:-1]]), state.episodes.state, before
+    )
+    rows = (before, steps.action, after, steps.terminated | steps.truncated, there)
+    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), rows)
+    return _moves(env, *flat, key)
+
+
+def _moves(
+    env: Any, before: Any, action: Array, after: Any, over: Array, counts: Bool[Array, "B"], key: Key
+) -> Moves:
+    """What the replay has after the end of an episode is the start of another: the world says what was there."""
+    ended, _ = jax.vmap(env.step, in_axes=(0, 0, None))(before, action, key)
+    return Moves(before, action, jax.vmap(choose)(over, ended, after), over, counts)
 
 
 def _note(agent: Agent, log: Any, learned: Learned) -> Any:

@@ -1,27 +1,30 @@
-"""The losses of the heads against their targets, for a batch of states."""
+"""The losses of the heads against their targets, for a batch of stories."""
 
+import dataclasses
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from emcts.agents.agent import LossWeights
-from emcts.agents.targets import Targets
-from emcts.models.judges import Judge, decode
-from emcts.models.networks import Networks
+from emcts.agents.targets import Story, Targets
+from emcts.models.judges import decode
+from emcts.models.minds import Mind
 from emcts.types import Replaceable, record
 
 
 @record
 class Losses(Replaceable):
-    """Of each head; 0 where there is no such head."""
+    """Of each head; 0 where there is no such head. `drift` is how far a learned model strayed from what was."""
 
-    value: Float[Array, "*B"]
-    policy: Float[Array, "*B"]
-    exploration: Float[Array, "*B"]
-    ube: Float[Array, "*B"]
-    reward: Float[Array, "*B"]
+    value: Float[Array, "..."]
+    policy: Float[Array, "..."]
+    exploration: Float[Array, "..."]
+    ube: Float[Array, "..."]
+    reward: Float[Array, "..."]
+    going: Float[Array, "..."]
+    drift: Float[Array, "..."]
 
 
 @record
@@ -35,45 +38,51 @@ class Learned(Replaceable):
 
 
 def batch_loss(
-    networks: Networks,
-    judge: Judge,
+    networks: Any,
+    mind: Mind,
     env: Any,
-    states: Any,
-    actions: Int[Array, "B"],
+    stories: Story,
     targets: Targets,
     importance: Float[Array, "B"],
     weights: LossWeights,
 ) -> tuple[Float[Array, ""], Learned]:
-    """The weighted mean over the batch."""
+    """The weighted mean over the batch: B stories, and targets for each of their K states."""
+    heads = mind.heads(networks)
 
-    def one(state: Any, action: Int[Array, ""], target: Targets) -> Any:
-        raw, raw_reward = judge.raw(env, networks, state, action)
+    def one(story: Story, target: Targets) -> Any:
+        over = story.terminated[:, 0] | story.truncated[:, 0]
+        said = mind.unroll(env, networks, story.state(0), story.actions[:, 0], over)
         losses = Losses(
-            value=networks.value.codec.loss(raw.value, target.value),
-            policy=networks.policy.codec.loss(raw.policy, target.policy),
-            exploration=_loss(networks.exploration, raw.exploration, target.exploration),
-            ube=_loss(networks.ube, raw.ube, target.ube),
-            reward=_loss(networks.reward, raw_reward, target.reward),
+            value=_losses(heads.value, said.raw.value, target.value),
+            policy=_losses(heads.policy, said.raw.policy, target.policy),
+            exploration=_losses(heads.exploration, said.raw.exploration, target.exploration),
+            ube=_losses(heads.ube, said.raw.ube, target.ube),
+            reward=_losses(heads.reward, said.reward, target.reward),
+            going=_losses(heads.going, said.going, 1.0 - target.terminated),
+            drift=said.drift,
         )
-        judged = decode(networks, raw)
-        return losses, jnp.abs(judged.value - target.value), jnp.abs(_std(judged.ube) - _std(target.ube))
+        judged = jax.vmap(lambda raw: decode(heads, raw))(said.raw)
+        value_error = jnp.abs(judged.value - target.value)
+        std_error = jnp.abs(_std(judged.ube) - _std(target.ube))
+        return losses, value_error, std_error, said.counts
 
-    losses, value_error, std_error = jax.vmap(one)(states, actions, targets)
-    total = (
-        weights.value * losses.value
-        + weights.policy * losses.policy
-        + weights.exploration * losses.exploration
-        + weights.ube * losses.ube
-        + weights.reward * losses.reward
-    )
+    losses, value_error, std_error, counts = jax.vmap(one)(stories, targets)
+
+    def mean(values: Float[Array, "B K"]) -> Float[Array, ""]:
+        return jnp.sum(jnp.where(counts, values, 0.0)) / jnp.maximum(jnp.sum(counts), 1)
+
+    names = [field.name for field in dataclasses.fields(Losses)]
+    total = sum(getattr(weights, name) * getattr(losses, name) for name in names)
     trust = 0.5 + jax.nn.sigmoid(-weights.caution * _std(targets.ube))
-    mean = jnp.mean(importance * trust * total)
-    return mean, Learned(mean, jax.tree.map(jnp.mean, losses), value_error, std_error)
+    weighted = mean(importance[:, None] * trust * total)
+    return weighted, Learned(weighted, jax.tree.map(mean, losses), value_error, std_error)
 
 
 def _std(variance: Float[Array, "*B"]) -> Float[Array, "*B"]:
     return jnp.sqrt(jnp.maximum(variance, 0))
 
 
-def _loss(head: Any, raw: Any, target: Array) -> Float[Array, ""]:
-    return jnp.zeros(()) if head is None else head.codec.loss(raw, target)
+def _losses(head: Any, raw: Any, targets: Array) -> Float[Array, "K"]:
+    if head is None or raw is None:
+        return jnp.zeros(targets.shape[0])
+    return jax.vmap(head.codec.loss)(raw, targets)

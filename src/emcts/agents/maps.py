@@ -22,14 +22,12 @@ def uncertainty_maps(agent: Agent) -> Callable[[TrainState], Maps] | None:
 
     def maps(state: TrainState) -> Maps:
         env = agent.world(state.world)
-        judge_state = agent.judge.states(env, state.networks)
-        judge_step = agent.judge.steps(env, state.networks)(state.novelty)
-        model = agent.planning.model(env, judge_state, judge_step)
+        model = agent.mind.models(env, state.networks)(state.novelty)
         states = jax.vmap(env.state_at)(jnp.arange(env.num_states))
         beta = max(agent.lanes.betas)
         brief = Brief(jnp.full(env.num_states, beta), jnp.ones(env.num_states, bool))
         plan = agent.acting(jax.random.key(0), model, states, brief)
-        judged = jax.vmap(judge_state)(states)
+        judged = model.judged(states)
         cells = {
             "visits": state.log.visits.astype(jnp.float32),
             "value": judged.value,

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 import emcts
 from emcts.models.judges import StateJudgement
-from emcts.models.true import Prior, TrueModel
+from emcts.models.minds import PlanningModel, Prior, step_stds
 from emcts.types import Key, Replaceable, record
 
 
@@ -53,7 +53,7 @@ def exploration_head(judged: StateJudgement) -> Float[Array, "B A"]:
 
 @runtime_checkable
 class Planner(Protocol):
-    def __call__(self, key: Key, model: TrueModel, states: Any, brief: Brief) -> Plan: ...
+    def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Puct:
     def __post_init__(self) -> None:
         _check_simulations(self.num_simulations)
 
-    def __call__(self, key: Key, model: TrueModel, states: Any, brief: Brief) -> Plan:
+    def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
         prior = _prior(self.exploring_prior, brief)
         out = _search(
             emcts.muzero_policy,
@@ -100,7 +100,7 @@ class Uct:
     def __post_init__(self) -> None:
         _check_simulations(self.num_simulations)
 
-    def __call__(self, key: Key, model: TrueModel, states: Any, brief: Brief) -> Plan:
+    def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
         prior = _prior(uniform, brief)
         out = _search(
             emcts.uct_policy,
@@ -127,7 +127,7 @@ class Gumbel:
     def __post_init__(self) -> None:
         _check_simulations(self.num_simulations)
 
-    def __call__(self, key: Key, model: TrueModel, states: Any, brief: Brief) -> Plan:
+    def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
         prior = _prior(self.exploring_prior, brief)
         out = _search(
             emcts.gumbel_muzero_policy,
@@ -152,11 +152,12 @@ class UbeAtRoot:
 
     planner: Puct | Gumbel
 
-    def __call__(self, key: Key, model: TrueModel, states: Any, brief: Brief) -> Plan:
+    def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
         search_key, score_key = jax.random.split(key)
         plain = self.planner(search_key, model, states, brief.replace(beta=jnp.zeros_like(brief.beta)))
-        stds = model.step_stds(states, score_key)
-        scores = jnp.where(model.illegal(states), -jnp.inf, plain.qvalues + brief.beta[:, None] * stds)
+        illegal = model.illegal(states)
+        stds = step_stds(model, states, illegal.shape[1], score_key)
+        scores = jnp.where(illegal, -jnp.inf, plain.qvalues + brief.beta[:, None] * stds)
         return plain.replace(action=jnp.where(brief.exploring, jnp.argmax(scores, axis=-1), plain.action))
 
 
@@ -174,7 +175,7 @@ def _check_simulations(number: int) -> None:
 def _search(
     policy: Callable[..., Any],
     key: Key,
-    model: TrueModel,
+    model: PlanningModel,
     states: Any,
     brief: Brief,
     prior: Prior,

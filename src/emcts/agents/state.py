@@ -9,7 +9,6 @@ from jaxtyping import Array, Float, Int, PyTree
 from emcts.agents import replay as replays
 from emcts.agents.agent import Agent
 from emcts.agents.replay import Replay, Step
-from emcts.models.networks import Networks
 from emcts.types import Key, Replaceable, record
 
 NEVER = -1
@@ -41,8 +40,8 @@ class TrainState(Replaceable):
 
     key: Key
     world: PyTree
-    networks: Networks
-    target: Networks
+    networks: PyTree
+    target: PyTree
     optimiser: PyTree
     novelty: PyTree
     episodes: Episodes
@@ -71,7 +70,7 @@ def init(agent: Agent, key: Key, world: PyTree) -> TrainState:
         networks=networks,
         target=networks,
         optimiser=agent.optimiser.init(networks),
-        novelty=agent.judge.novelty.init(novelty_key),
+        novelty=agent.mind.novelty.init(novelty_key),
         episodes=Episodes(state, jnp.zeros(lanes)),
         replay=replays.init(example, agent.replay_rows),
         log=Log(

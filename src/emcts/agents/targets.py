@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from emcts.agents.planners import Planner, exploiting_brief
-from emcts.models.true import TrueModel
+from emcts.models.minds import PlanningModel
 from emcts.types import Key, Replaceable, record
 
 
@@ -43,13 +43,14 @@ class Searched(Replaceable):
 
 @record
 class Targets(Replaceable):
-    """For the heads, and the reward and the local variance of the first move."""
+    """For the heads; and of the first move its reward, whether it ended the episode, and its local variance."""
 
     value: Float[Array, "M"]
     policy: Float[Array, "M A"]
     exploration: Float[Array, "M A"]
     ube: Float[Array, "M"]
     reward: Float[Array, "M"]
+    terminated: Bool[Array, "M"]
     local_variance: Float[Array, "M"]
 
 
@@ -176,7 +177,7 @@ class Reanalyse:
                 f"exploration_temperature is {self.exploration_temperature}: give a number above 0"
             )
 
-    def search(self, key: Key, model: TrueModel, states: Any) -> Searched:
+    def search(self, key: Key, model: PlanningModel, states: Any) -> Searched:
         plan = self.planner(key, model, states, exploiting_brief(states, self.beta))
         chosen = jnp.take_along_axis(plan.qvalues, plan.action[:, None], axis=-1)[:, 0]
         scores = plan.qvalues + self.exploration_beta * plan.qvalue_stds
@@ -198,6 +199,7 @@ class Reanalyse:
             exploration=searched.exploration,
             ube=self.ube(context),
             reward=story.rewards[:, 0],
+            terminated=story.terminated[:, 0],
             local_variance=context.local_variance,
         )
 

@@ -111,3 +111,18 @@ class Policy:
         # The entropy of the target is taken off, so that a perfect prediction has loss 0.
         entropy = jnp.sum(jax.scipy.special.entr(target))
         return -jnp.sum(target * jax.nn.log_softmax(raw)) - entropy
+
+
+@dataclasses.dataclass(frozen=True)
+class Chance:
+    """A probability, trained by cross-entropy. It starts near 1: raw outputs count from `START`."""
+
+    START = 3.0
+    size: int = 1
+
+    def decode(self, raw: Float[Array, "outputs"]) -> Float[Array, ""]:
+        return jax.nn.sigmoid(raw[0] + self.START)
+
+    def loss(self, raw: Float[Array, "outputs"], target: Array) -> Float[Array, ""]:
+        logit = raw[0] + self.START
+        return -target * jax.nn.log_sigmoid(logit) - (1 - target) * jax.nn.log_sigmoid(-logit)

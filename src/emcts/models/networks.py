@@ -33,7 +33,7 @@ class Raw(Replaceable):
 
 
 class Networks(eqx.Module):
-    """All that is trained by the losses. `reward` reads a pair of state and action, the others a state."""
+    """Heads. `reward` and `going`, whether the episode goes on, read a pair of state and action, the others a state."""
 
     torso: Callable[[Array], Array]
     value: Head
@@ -41,6 +41,7 @@ class Networks(eqx.Module):
     exploration: Head | None
     ube: Head | None
     reward: Head | None
+    going: Head | None = None
 
     def state(self, x: Array) -> Raw:
         hidden = self.torso(x)

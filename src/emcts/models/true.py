@@ -6,14 +6,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment
-from emcts.models.judges import StateJudge, StateJudgement, StepJudge
+from emcts.models.judges import Batch, Judge, StateJudge, StateJudgement, StepJudge
+from emcts.models.minds import Mind, Moves, Prior, Unrolled
+from emcts.models.networks import Networks
 from emcts.models.ube import leaf_variance
+from emcts.novelty import Novelty
 from emcts.types import Key, RecurrentFn, RecurrentFnOutput, RootFnOutput
 
-Prior = Callable[[StateJudgement], Float[Array, "B A"]]
 LeafFactor = Callable[[Any], Float[Array, ""]]
 
 
@@ -33,12 +35,11 @@ class TrueModel:
     largest_variance: float
 
     def root(self, states: Any, prior: Prior) -> RootFnOutput:
-        judged = jax.vmap(self.judge_state)(states)
+        judged = self.judged(states)
         variance = jnp.clip(judged.ube, 0, self.largest_variance)
         return RootFnOutput(self._legal_only(prior(judged), states), judged.value, states, variance)
 
     def illegal(self, states: Any) -> Bool[Array, "B A"]:
-        """The actions that a search must not take from these states."""
         return ~jax.vmap(self.env.legal)(states)
 
     def recurrent_fn(self, prior: Prior) -> RecurrentFn:
@@ -49,15 +50,12 @@ class TrueModel:
 
         return step
 
-    def step_stds(self, states: Any, key: Key) -> Float[Array, "B A"]:
-        """`sqrt(eta(s,a) + gamma^2 max(u(s'), c * eta(s,a)))` of every action: the uncertainty one step ahead."""
-        keys = jax.random.split(key, jax.tree.leaves(states)[0].shape[0])
+    def judged(self, states: Any) -> StateJudgement:
+        return jax.vmap(self.judge_state)(states)
 
-        def of_action(action: Int[Array, ""]) -> Float[Array, "B"]:
-            out, _, _ = jax.vmap(self._step, in_axes=(0, None, 0))(states, action, keys)
-            return jnp.sqrt(out.reward_variance + out.discount**2 * out.value_variance)
-
-        return jax.lax.map(of_action, jnp.arange(self.env.num_actions)).T
+    def step(self, states: Any, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
+        out, _, _ = jax.vmap(self._step)(states, actions, jax.random.split(key, actions.shape[0]))
+        return out
 
     def _legal_only(self, logits: Float[Array, "B A"], states: Any) -> Float[Array, "B A"]:
         return jnp.where(self.illegal(states), -jnp.inf, logits)
@@ -77,3 +75,50 @@ class TrueModel:
             ),
         )
         return out, judged, after
+
+
+@dataclasses.dataclass(frozen=True)
+class TrueMind:
+    """Plans with the environment itself. `leaf_factor` gives the leaf rule's `c`, of a leaf's state."""
+
+    judge: Judge
+    discount: float
+    leaf_factor: LeafFactor
+    largest_variance: float = float("inf")
+
+    @property
+    def novelty(self) -> Novelty:
+        return self.judge.novelty
+
+    def heads(self, networks: Networks) -> Networks:
+        return networks
+
+    def models(self, env: AnyEnvironment, networks: Networks) -> Callable[[PyTree], TrueModel]:
+        judge_state = self.judge.states(env, networks)
+        with_novelty = self.judge.steps(env, networks)
+        rule = (self.discount, self.leaf_factor, self.largest_variance)
+        return lambda novelty: TrueModel(env, judge_state, with_novelty(novelty), *rule)
+
+    def known(self) -> Mind:
+        return dataclasses.replace(self, judge=self.judge.known())
+
+    def unroll(
+        self,
+        env: AnyEnvironment,
+        networks: Networks,
+        states: Any,
+        actions: Int[Array, "K"],
+        over: Bool[Array, "K"],
+    ) -> Unrolled:
+        """Each state speaks for itself: an end in between changes nothing."""
+        raw, reward = jax.vmap(self.judge.raw, in_axes=(None, None, 0, 0))(env, networks, states, actions)
+        return Unrolled(raw, reward, None, jnp.zeros(over.shape), jnp.ones_like(over))
+
+    def look(self, env: AnyEnvironment, networks: Networks, novelty: PyTree, moves: Moves) -> PyTree:
+        seen = jax.vmap(self.judge.looked_at, in_axes=(None, 0, 0, 0))(
+            env, moves.before, moves.action, moves.after
+        )
+        return self.judge.novelty.update(novelty, seen, moves.counts)
+
+    def each(self, env: AnyEnvironment, fn: Callable[[Batch], Batch]) -> Callable[[Batch], Batch]:
+        return self.judge.each(env, fn)

@@ -1,0 +1,106 @@
+"""What an agent thinks with: networks and a novelty estimator, made into a model that a search can plan with."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from emcts.envs.base import AnyEnvironment
+from emcts.models.judges import Batch, StateJudgement
+from emcts.models.networks import Networks, Raw
+from emcts.novelty import Novelty
+from emcts.types import Key, RecurrentFn, RecurrentFnOutput, Replaceable, RootFnOutput, record
+
+Prior = Callable[[StateJudgement], Float[Array, "B A"]]
+
+
+@runtime_checkable
+class PlanningModel(Protocol):
+    """A model at one moment of training. States are the environment's; what a search walks over is the model's own."""
+
+    def root(self, states: Any, prior: Prior) -> RootFnOutput: ...
+
+    def recurrent_fn(self, prior: Prior) -> RecurrentFn: ...
+
+    def illegal(self, states: Any) -> Bool[Array, "B A"]:
+        """The actions that a search must not take from these states."""
+
+    def judged(self, states: Any) -> StateJudgement:
+        """What is thought of a batch of states without a search."""
+
+    def step(self, states: Any, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
+        """One step from each state, without a prior."""
+
+
+@record
+class Moves(Replaceable):
+    """Moves that were made [B]. Where one ended the episode, `after` is whatever the world made of it."""
+
+    before: Any
+    action: Int[Array, "B"]
+    after: Any
+    over: Bool[Array, "B"]
+    counts: Bool[Array, "B"]  # the others are padding
+
+
+@record
+class Unrolled(Replaceable):
+    """What is said of K states in a row, before it is decoded; a head that there is not says None.
+
+    `drift` is how far a model strayed from the states that were, and `counts` which of the K are of one episode.
+    """
+
+    raw: Raw  # [K]
+    reward: Any  # [K] or None
+    going: Any  # [K] or None: whether the episode goes on after the action
+    drift: Float[Array, "K"]
+    counts: Bool[Array, "K"]
+
+
+@runtime_checkable
+class Mind(Protocol):
+    """Turns networks and the state of a novelty estimator into a planning model, and says how they learn."""
+
+    @property
+    def novelty(self) -> Novelty: ...
+
+    @property
+    def discount(self) -> float: ...
+
+    def heads(self, networks: Any) -> Networks:
+        """Those that losses are of."""
+
+    def models(self, env: AnyEnvironment, networks: Any) -> Callable[[PyTree], PlanningModel]:
+        """The model, given the state of the novelty estimator, which changes more often than the networks."""
+
+    def known(self) -> "Mind":
+        """The same mind without novelty, for searches that have no use for it."""
+
+    def unroll(
+        self,
+        env: AnyEnvironment,
+        networks: Any,
+        states: Any,
+        actions: Int[Array, "K"],
+        over: Bool[Array, "K"],
+    ) -> Unrolled:
+        """What losses are made of: what is said of the states of one story, given its actions."""
+
+    def look(self, env: AnyEnvironment, networks: Any, novelty: PyTree, moves: Moves) -> PyTree:
+        """The novelty estimator once it was shown these moves."""
+
+    def each(self, env: AnyEnvironment, fn: Callable[[Batch], Batch]) -> Callable[[Batch], Batch]:
+        """`fn` of a batch of states; where the world has few of them, computed once for each and looked up."""
+
+
+def step_stds(model: PlanningModel, states: Any, num_actions: int, key: Key) -> Float[Array, "B A"]:
+    """`sqrt(eta(s,a) + gamma^2 max(u(s'), c * eta(s,a)))` of every action: the uncertainty one step ahead."""
+    batch = jax.tree.leaves(states)[0].shape[0]
+
+    def of_action(action: Int[Array, ""]) -> Float[Array, "B"]:
+        out = model.step(states, jnp.broadcast_to(action, (batch,)), key)
+        return jnp.sqrt(out.reward_variance + out.discount**2 * out.value_variance)
+
+    return jax.lax.map(of_action, jnp.arange(num_actions)).T

@@ -1,7 +1,8 @@
 """Times whole training: environment steps a second, where the time goes, compilation and memory.
 
-A chunk is what `emcts train` runs between two looks of the host: acting, learning, and an evaluation at its end. Its
-parts are compiled once more, each alone, and timed in turns with chunks, so that a busy machine slows all alike.
+A chunk is what `emcts train` runs between two looks of the host: acting, learning, and an evaluation at its end. The
+parts of an agent that plans are compiled once more, each alone, and timed in turns with chunks, so that a busy machine
+slows all alike.
 """
 
 import dataclasses
@@ -24,6 +25,7 @@ from emcts.agents import catalogue
 from emcts.agents.acting import act
 from emcts.agents.agent import Agent
 from emcts.agents.learning import Lesson, prepare, study
+from emcts.agents.searching import Searching
 from emcts.agents.state import TrainState
 from emcts.agents.trainer import SeedTrainer
 
@@ -72,6 +74,9 @@ TINY = {"size": 4, "simulations": 2, "width": 8, "batch_size": 8, "updates_per_i
 SMOKE = (Case("deep-sea", "default", 2, TINY),)
 
 
+PARTS = ("acting", "reanalyse", "updates")
+
+
 @dataclasses.dataclass(frozen=True)
 class Parts:
     """The parts of an iteration, each a compiled program of all seeds. They use up the state they are given."""
@@ -115,28 +120,30 @@ class Stopwatch:
 def measure(case: Case, rounds: int, seconds: float) -> Row:
     """Rounds of a chunk and its parts, until there were `rounds`, or after three once `seconds` are over."""
     trainer = case.trainer()
-    agent, timed, clock = trainer.agent, parts(trainer.agent), Stopwatch()
+    learner, clock = trainer.learner, Stopwatch()
+    timed = parts(learner.agent) if isinstance(learner, Searching) else None
     state = trainer.init()
     state_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     state, progress = clock("chunk", trainer.advance, state)
-    while progress.env_steps < agent.schedule.warm_up:
+    while progress.env_steps < learner.schedule.warm_up:
         state, progress = trainer.advance(state)
     began = time.perf_counter()
     for turn in range(rounds + 1):  # the first compiles the parts
-        state = clock("acting", timed.acting, state)
-        lesson = clock("reanalyse", timed.reanalyse, state)
-        state = clock("updates", timed.updates, state, lesson)
+        if timed is not None:
+            state = clock("acting", timed.acting, state)
+            lesson = clock("reanalyse", timed.reanalyse, state)
+            state = clock("updates", timed.updates, state, lesson)
         if turn == rounds or (turn >= 3 and time.perf_counter() - began > seconds):
             break
         state, _ = clock("chunk", trainer.advance, state)
     chunk = clock.median("chunk")
-    of_part = {name: clock.median(name) for name in ("acting", "reanalyse", "updates")}
+    of_part = {name: clock.median(name) for name in PARTS if timed is not None}
     return {
         "case": case.name,
         "agent": case.agent,
         "preset": case.preset,
         "seeds": case.seeds,
-        "steps_per_second": case.seeds * trainer.iterations_per_chunk * agent.steps_per_iteration / chunk,
+        "steps_per_second": case.seeds * trainer.iterations_per_chunk * learner.steps_per_iteration / chunk,
         "bar": case.bar,
         "authors": case.authors,
         "iterations_per_chunk": trainer.iterations_per_chunk,
@@ -192,10 +199,10 @@ def _speed(rows: list[Row]) -> Table:
 
 
 def _shares(rows: list[Row]) -> Table:
-    columns = ("seeds", "ms", "acting", "reanalyse", "updates", "MiB a seed", "peak MiB")
+    columns = ("seeds", "ms", *PARTS, "MiB a seed", "peak MiB")
     table = _table("an iteration, its parts, and memory", columns)
     for row in rows:
-        shares = [f"{row[f'{part}_share']:.0%}" for part in ("acting", "reanalyse", "updates")]
+        shares = [f"{row[f'{part}_share']:.0%}" if f"{part}_share" in row else "" for part in PARTS]
         peak = "" if row["peak_mib"] is None else f"{row['peak_mib']:,.0f}"
         memory = (f"{row['state_mib_per_seed']:,.1f}", peak)
         table.add_row(row["case"], str(row["seeds"]), f"{row['iteration_ms']:,.1f}", *shares, *memory)

@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 
+from emcts.agents import catalogue
 from emcts.cli import main
 from emcts.envs import subleq
 from emcts.runs.checkpoints import Checkpoints
@@ -120,3 +122,12 @@ def test_what_cannot_be_trained_is_refused(
 ) -> None:
     assert message in refused(capsys, "train", *arguments)
     assert list(Path().iterdir()) == []
+
+
+def test_an_agent_that_an_environment_does_not_have_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(cast(dict[str, str], catalogue.AGENTS), "diver", "lives in Deep Sea alone")
+    told = refused(capsys, "train", "subleq", "--agent", "diver")
+    assert "there is no agent 'diver' for subleq: choose one of e-az, az-ube, az" in told
+    assert "diver" not in catalogue.agents("subleq")

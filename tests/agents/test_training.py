@@ -86,7 +86,7 @@ def assert_same_alone(environment: str, chunks: int) -> None:
     state, reports = advanced(together, together.init(), chunks)
     one_seed = trainer(environment, "e-az", (0,))
     for place, seed in enumerate(together.seeds):
-        start = SeedTrainer(one_seed.agent, (seed,), 1, 1).init()
+        start = SeedTrainer(one_seed.learner, (seed,), 1, 1).init()
         alone, alone_reports = advanced(one_seed, start, chunks)
         for name in reports[-1].metrics:
             found = table(alone_reports, name)[:, 0]

@@ -17,7 +17,7 @@ def test_an_agent_learns() -> None:
     trainer = demo.trainer("e-az")
     run = training(trainer)
     learning = list(begin({"e-az": run}).values())
-    while not learning[-1].solved(trainer.agent.evaluation.solved_return):
+    while not learning[-1].solved(trainer.learner.evaluation.solved_return):
         assert learning[-1].env_steps < demo.steps
         learning.append(next(run))
     np.testing.assert_allclose(curve(learning, "return").values[:, -1], 0.99, rtol=1e-5)

@@ -86,7 +86,10 @@ class ToyCatalogue:
     ENVIRONMENTS = {"plain": "a walk", "hilly": "a walk, uphill"}  # noqa: RUF012
     AGENTS = {"walker": "walks", "runner": "walks faster"}  # noqa: RUF012
 
-    def presets(self, environment: str) -> tuple[str, ...]:
+    def agents(self, environment: str) -> dict[str, str]:
+        return self.AGENTS
+
+    def presets(self, environment: str, agent: str) -> tuple[str, ...]:
         return ("short", "long")
 
     def settings(self, environment: str, agent: str, preset: str | None = None) -> ToySettings:

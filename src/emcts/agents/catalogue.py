@@ -1,12 +1,14 @@
-"""What can be trained, by the names of the command line: environments, agents and presets, in one table each."""
+"""What can be trained, by the names of the command line: which agents an environment has, and their presets."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 from emcts.agents import deep_sea, minatar, subleq
-from emcts.agents.agent import Agent
 from emcts.agents.choice import choose
+from emcts.agents.learner import Learner
+from emcts.agents.searching import Searching
 from emcts.agents.trainer import SeedTrainer
 from emcts.envs.minatar import GAMES
 
@@ -22,45 +24,76 @@ ENVIRONMENTS: Mapping[str, str] = {
     **{name: f"the game {name.removeprefix('minatar-')} (needs pgx)" for name in MINATAR},
 }
 
-Settings = deep_sea.DeepSeaSettings | subleq.SubleqSettings | minatar.MinAtarSettings
+Settings = Any  # a dataclass, of each environment and kind of agent its own
+Presets = Mapping[str, Settings]  # the first is the default
 
 
-def presets(environment: str) -> tuple[str, ...]:
+@dataclasses.dataclass(frozen=True)
+class Offer:
+    """An agent in an environment: the presets of its settings, and how it is made of them."""
+
+    presets: Presets
+    learner: Callable[[Settings], Learner]
+
+
+def agents(environment: str) -> Mapping[str, str]:
+    """Those that can be trained there, with a description."""
+    offers = choose(_OFFERS, environment, "environment")
+    return {name: what for name, what in AGENTS.items() if name in offers}
+
+
+def presets(environment: str, agent: str) -> tuple[str, ...]:
     """The first is the one to begin with; `paper-...` has the settings of the paper."""
-    return tuple(_presets(environment))
+    return tuple(_offer(environment, agent).presets)
 
 
 def settings(environment: str, agent: str, preset: str | None = None) -> Settings:
     """The values of a preset for an agent."""
-    choose(AGENTS, agent, "agent")
-    table = _presets(environment)
+    table = _offer(environment, agent).presets
     return choose(table, next(iter(table)) if preset is None else preset, "preset")
 
 
 def trainer(environment: str, agent: str, settings: Settings, seeds: tuple[int, ...]) -> SeedTrainer:
     """Trains the agent with these settings."""
-    composed = compose(environment, agent, settings)
-    chunk = max(1, settings.steps_between_evaluations // composed.steps_per_iteration)
-    return SeedTrainer(composed, seeds, settings.total_env_steps, chunk)
+    learner = compose(environment, agent, settings)
+    chunk = max(1, settings.steps_between_evaluations // learner.steps_per_iteration)
+    return SeedTrainer(learner, seeds, settings.total_env_steps, chunk)
 
 
-def compose(environment: str, agent: str, settings: Settings) -> Agent:
+def compose(environment: str, agent: str, settings: Settings) -> Learner:
     """The agent itself."""
+    return _offer(environment, agent).learner(settings)
+
+
+def _offer(environment: str, agent: str) -> Offer:
+    offers = choose(_OFFERS, environment, "environment")
     choose(AGENTS, agent, "agent")
-    choose(ENVIRONMENTS, environment, "environment")
-    module: Any = minatar if environment in MINATAR else _MODULES[environment]
-    return getattr(module, agent.replace("-", "_"))(settings)
+    if agent not in offers:
+        raise ValueError(
+            f"there is no agent {agent!r} for {environment}: choose one of {', '.join(agents(environment))}"
+        )
+    return offers[agent]
 
 
-_MODULES = {"deep-sea": deep_sea, "subleq": subleq}
+def _planning(module: ModuleType, presets: Presets, *names: str) -> dict[str, Offer]:
+    """Agents that search, by their names in a module: `e-az` is its function `e_az`."""
+
+    def learner(name: str) -> Callable[[Settings], Learner]:
+        compose = getattr(module, name.replace("-", "_"))
+        return lambda settings: Searching(compose(settings))
+
+    return {name: Offer(presets, learner(name)) for name in names}
 
 
-def _presets(environment: str) -> Mapping[str, Settings]:
-    choose(ENVIRONMENTS, environment, "environment")
-    if environment in MINATAR:
-        game = environment.removeprefix("minatar-").replace("-", "_")
-        of_game = dataclasses.replace(minatar.PAPER, game=game)
-        return {"default": of_game, "paper-minatar": of_game}
-    if environment == "subleq":
-        return {"default": subleq.BEST, "paper-subleq": subleq.PAPER}
-    return {"default": deep_sea.BEST, "paper-deep-sea": deep_sea.PAPER}
+def _on_minatar(environment: str) -> dict[str, Offer]:
+    game = environment.removeprefix("minatar-").replace("-", "_")
+    paper = dataclasses.replace(minatar.PAPER, game=game)
+    return _planning(minatar, {"default": paper, "paper-minatar": paper}, *AZ_FAMILY)
+
+
+AZ_FAMILY = ("e-az", "az-ube", "az")
+_OFFERS: Mapping[str, Mapping[str, Offer]] = {
+    "deep-sea": _planning(deep_sea, {"default": deep_sea.BEST, "paper-deep-sea": deep_sea.PAPER}, *AZ_FAMILY),
+    "subleq": _planning(subleq, {"default": subleq.BEST, "paper-subleq": subleq.PAPER}, *AZ_FAMILY),
+    **{name: _on_minatar(name) for name in MINATAR},
+}

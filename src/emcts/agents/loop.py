@@ -6,11 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from emcts.agents.acting import Played, act
-from emcts.agents.agent import Agent
-from emcts.agents.learning import learn, refresh_target
-from emcts.agents.losses import Learned, Losses
-from emcts.agents.state import TrainState
+from emcts.agents.acting import Played
+from emcts.agents.learner import Learner
 from emcts.types import Replaceable, record
 
 
@@ -19,32 +16,30 @@ class Metrics(Replaceable):
     """What an iteration did."""
 
     played: Played
-    learned: Learned
+    learned: Any
 
 
 def iteration(
-    agent: Agent, state: TrainState, learning: Bool[Array, ""], progress: Float[Array, ""]
-) -> tuple[TrainState, Metrics]:
-    """Acts, then learns unless it is still warming up."""
-    state, played = act(agent, state)
+    learner: Learner, state: Any, learning: Bool[Array, ""], progress: Float[Array, ""]
+) -> tuple[Any, Metrics]:
+    """Acts, then learns unless it is still warming up: what was learned is NaN then."""
+    state, played = learner.act(state)
+    learn = jax.jit(learner.learn)  # traced once, for its shapes and for itself
+    _, shapes = jax.eval_shape(learn, state, progress)
+    nothing = jax.tree.map(lambda leaf: jnp.full(leaf.shape, jnp.nan, leaf.dtype), shapes)
     state, learned = jax.lax.cond(
-        learning, lambda state: learn(agent, state, progress), lambda state: (state, _nothing()), state
+        learning, lambda state: learn(state, progress), lambda state: (state, nothing), state
     )
     state = state.replace(log=state.log.replace(iterations=state.log.iterations + 1))
-    return refresh_target(agent, state), Metrics(played, learned)
+    return learner.refresh_target(state), Metrics(played, learned)
 
 
 def run_chunk(
-    agent: Agent, state: TrainState, learning: Bool[Array, "K"], progress: Float[Array, "K"]
-) -> tuple[TrainState, Metrics]:
+    learner: Learner, state: Any, learning: Bool[Array, "K"], progress: Float[Array, "K"]
+) -> tuple[Any, Metrics]:
     """As many iterations as there are flags; metrics have a leading axis of that many."""
 
-    def step(state: TrainState, inputs: Any) -> tuple[TrainState, Metrics]:
-        return iteration(agent, state, *inputs)
+    def step(state: Any, inputs: Any) -> tuple[Any, Metrics]:
+        return iteration(learner, state, *inputs)
 
     return jax.lax.scan(step, state, (learning, progress))
-
-
-def _nothing() -> Learned:
-    nan = jnp.float32(jnp.nan)
-    return Learned(nan, Losses(nan, nan, nan, nan, nan), nan, nan)

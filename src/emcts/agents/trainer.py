@@ -10,11 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from emcts.agents.agent import Agent
-from emcts.agents.evaluating import Evaluated, evaluate
+from emcts.agents.evaluating import Evaluated
+from emcts.agents.learner import Learner
 from emcts.agents.loop import Metrics, run_chunk
-from emcts.agents.maps import uncertainty_maps
-from emcts.agents.state import NEVER, TrainState, init
+from emcts.agents.state import NEVER
 from emcts.runs.trainer import Find, Progress
 from emcts.types import Replaceable, record
 
@@ -25,13 +24,14 @@ class Report(Replaceable):
 
     metrics: Metrics
     evaluated: Evaluated
+    discovered: Any  # states, or None
 
 
 @dataclasses.dataclass(frozen=True)
 class SeedTrainer:
     """Trains `seeds` of an agent side by side, and evaluates them after each chunk of iterations."""
 
-    agent: Agent
+    learner: Learner
     seeds: tuple[int, ...]
     total_env_steps: int
     iterations_per_chunk: int
@@ -43,35 +43,35 @@ class SeedTrainer:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: give at least 1")
 
-    def init(self) -> TrainState:
-        worlds = [self.agent.worlds.draw(seed) for seed in self.seeds]
+    def init(self) -> Any:
+        worlds = [self.learner.worlds.draw(seed) for seed in self.seeds]
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *worlds)
         keys = jax.vmap(jax.random.key)(jnp.array(self.seeds, jnp.uint32))
         return self._init(keys, stacked)
 
-    def advance(self, state: TrainState) -> tuple[TrainState, Progress]:
-        per_iteration = self.agent.steps_per_iteration
+    def advance(self, state: Any) -> tuple[Any, Progress]:
+        per_iteration = self.learner.steps_per_iteration
         first = int(state.log.iterations[0])
         numbers = np.arange(first, first + self.iterations_per_chunk)
-        learning = (numbers + 1) * per_iteration >= self.agent.schedule.warm_up
+        learning = (numbers + 1) * per_iteration >= self.learner.schedule.warm_up
         share = np.clip(numbers * per_iteration / self.total_env_steps, 0, 1)
         state, report = self._advance(state, jnp.asarray(learning), jnp.asarray(share, jnp.float32))
         return state, self._progress(state, jax.device_get(report))
 
     def evaluate(
-        self, state: TrainState, *, episodes: int, beta: float, seed: int
+        self, state: Any, *, episodes: int, beta: float, seed: int
     ) -> Mapping[str, Float[np.ndarray, "S E"]]:
         keys = jax.random.split(jax.random.key(seed), len(self.seeds))
-        one = functools.partial(evaluate, self.agent, episodes=episodes, beta=beta)
+        one = functools.partial(self.learner.evaluate, episodes=episodes, beta=beta)
         out = jax.device_get(jax.jit(jax.vmap(one))(state, keys))
         return {"return": out.episode_return, "length": out.length.astype(np.float64)}
 
-    def maps(self, state: TrainState) -> Mapping[str, Float[np.ndarray, "S N N"]]:
+    def maps(self, state: Any) -> Mapping[str, Float[np.ndarray, "S N N"]]:
         return {} if self._maps is None else jax.device_get(self._maps(state))
 
     @functools.cached_property
     def _init(self) -> Any:
-        return jax.jit(jax.vmap(functools.partial(init, self.agent)))
+        return jax.jit(jax.vmap(self.learner.init))
 
     @functools.cached_property
     def _advance(self) -> Any:
@@ -80,25 +80,26 @@ class SeedTrainer:
 
     @functools.cached_property
     def _maps(self) -> Any:
-        maps = uncertainty_maps(self.agent)
+        maps = self.learner.maps
         return None if maps is None else jax.jit(jax.vmap(maps))
 
-    def _one_chunk(self, state: TrainState, learning: Array, progress: Array) -> tuple[TrainState, Report]:
-        state, metrics = run_chunk(self.agent, state, learning, progress)
-        evaluation = self.agent.evaluation
+    def _one_chunk(self, state: Any, learning: Array, progress: Array) -> tuple[Any, Report]:
+        state, metrics = run_chunk(self.learner, state, learning, progress)
+        evaluation = self.learner.evaluation
         key = jax.random.fold_in(state.key, 0)
-        evaluated = evaluate(self.agent, state, key, episodes=evaluation.episodes, beta=evaluation.beta)
-        return self._mark_solved(state, evaluated), Report(metrics, evaluated)
+        evaluated = self.learner.evaluate(state, key, episodes=evaluation.episodes, beta=evaluation.beta)
+        report = Report(metrics, evaluated, self.learner.discovered(state))
+        return self._mark_solved(state, evaluated), report
 
-    def _mark_solved(self, state: TrainState, evaluated: Evaluated) -> TrainState:
-        log, wanted = state.log, self.agent.evaluation.solved_return
+    def _mark_solved(self, state: Any, evaluated: Evaluated) -> Any:
+        log, wanted = state.log, self.learner.evaluation.solved_return
         if wanted is None:
             return state
         solved = (log.solved == NEVER) & (evaluated.episode_return.mean() >= wanted)
-        steps = log.iterations * self.agent.steps_per_iteration
+        steps = log.iterations * self.learner.steps_per_iteration
         return state.replace(log=log.replace(solved=jnp.where(solved, steps, log.solved)))
 
-    def _progress(self, state: TrainState, report: Report) -> Progress:
+    def _progress(self, state: Any, report: Report) -> Progress:
         log = jax.device_get(state.log)
         played, learned = report.metrics.played, report.metrics.learned
         seeds = len(self.seeds)
@@ -106,7 +107,7 @@ class SeedTrainer:
         returns = np.where(ended, played.episode_return.reshape(seeds, -1), 0.0)
         with np.errstate(invalid="ignore"):
             train_return = returns.sum(axis=1) / np.where(ended.any(axis=1), ended.sum(axis=1), np.nan)
-        exploring = np.asarray(self.agent.lanes.exploring)
+        exploring = np.asarray(self.learner.lanes.exploring)
         stds = played.value_std[..., exploring] if exploring.any() else played.value_std
         metrics = {
             "return": report.evaluated.episode_return.mean(axis=1),
@@ -119,26 +120,18 @@ class SeedTrainer:
             "uncertainty": stds.reshape(seeds, -1).mean(axis=1),
             "loss": _mean(learned.total),
             **{
-                f"loss_{name}": _mean(getattr(learned.losses, name))
-                for name in ("value", "policy", "exploration", "ube", "reward")
+                f"loss_{part.name}": _mean(getattr(learned.losses, part.name))
+                for part in dataclasses.fields(learned.losses)
             },
         }
-        known = self._discovered(state)
-        if known is not None:
-            metrics["states_discovered"] = known
+        if report.discovered is not None:
+            metrics["states_discovered"] = report.discovered
         return Progress(
-            env_steps=int(log.iterations[0]) * self.agent.steps_per_iteration,
+            env_steps=int(log.iterations[0]) * self.learner.steps_per_iteration,
             train_steps=int(log.train_steps[0]),
             metrics={name: np.asarray(values, np.float64) for name, values in metrics.items()},
             finds=self._finds(played, int(log.iterations[0])),
         )
-
-    def _discovered(self, state: TrainState) -> np.ndarray | None:
-        visits = state.log.visits
-        if visits.shape[1]:
-            return np.asarray((visits > 0).sum(axis=1), np.float64)
-        known = getattr(self.agent.judge.novelty, "known", None)
-        return None if known is None else np.asarray(jax.vmap(known)(state.novelty), np.float64)
 
     def _finds(self, played: Any, iterations: int) -> tuple[Find, ...]:
         """The successes of a chunk whose words a seed had not found before in it."""

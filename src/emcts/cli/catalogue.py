@@ -11,12 +11,14 @@ from emcts.runs.trainer import Trainer
 
 @runtime_checkable
 class Catalogue(Protocol):
-    """What can be trained, by name. The first preset of an environment is its default."""
+    """What can be trained, by name. Not every environment has every agent; the first of its presets is its default."""
 
     ENVIRONMENTS: Mapping[str, str]
     AGENTS: Mapping[str, str]
 
-    def presets(self, environment: str) -> tuple[str, ...]: ...
+    def agents(self, environment: str) -> Mapping[str, str]: ...
+
+    def presets(self, environment: str, agent: str) -> tuple[str, ...]: ...
 
     def settings(self, environment: str, agent: str, preset: str | None = None) -> Any: ...
 

@@ -43,7 +43,7 @@ def demo(*, size: int = 20, seeds: int = 4, steps: int = 6000, out: Path = Path(
     trainers = {agent: settings.trainer(agent) for agent in AGENTS}
     trainings = {agent: training(trainer) for agent, trainer in trainers.items()}
     learnings: dict[str, Learning] = {}
-    wanted, last = trainers["e-az"].agent.evaluation.solved_return, steps
+    wanted, last = trainers["e-az"].learner.evaluation.solved_return, steps
     with display_for(console, f"{AGENTS['e-az']}, {seeds} seeds") as display:
         first = begin(trainings)
         learnings["e-az"] = _watch(first["e-az"], trainings["e-az"], display, settings, last, wanted)

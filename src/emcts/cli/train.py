@@ -2,7 +2,7 @@
 
 import argparse
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -113,25 +113,36 @@ def _choose(arguments: Sequence[str], catalogue: Catalogue) -> tuple[str, str, s
         print(_overview(catalogue, environment))
         raise SystemExit(0)
     if chosen.agent is None:
-        raise ValueError(f"which agent? Add --agent, one of {', '.join(catalogue.AGENTS)}")
+        raise ValueError(f"which agent? Add --agent, one of {', '.join(catalogue.agents(environment))}")
     agent = known("agent", chosen.agent, catalogue.AGENTS)
     if chosen.preset is None:
         return environment, agent, None, rest
-    return environment, agent, known("preset", chosen.preset, catalogue.presets(environment)), rest
+    return environment, agent, known("preset", chosen.preset, catalogue.presets(environment, agent)), rest
 
 
 def _overview(catalogue: Catalogue, environment: str | None = None) -> str:
     lines = ["usage: emcts train ENVIRONMENT --agent AGENT [--preset PRESET] [--out FOLDER] [every setting]"]
     if environment is None:
-        lines += [
-            "",
-            "environments:",
-            *(f"  {name:<24} {what}" for name, what in catalogue.ENVIRONMENTS.items()),
-        ]
+        agents = catalogue.AGENTS
+        lines += ["", "environments:", *_described(catalogue.ENVIRONMENTS)]
     else:
-        presets = catalogue.presets(environment)
-        lines += ["", f"presets of {environment}: {', '.join(presets)} (the first is the default)"]
-    lines += ["", "agents:", *(f"  {name:<24} {what}" for name, what in catalogue.AGENTS.items())]
+        agents = catalogue.agents(environment)
+        lines += ["", *_presets(catalogue, environment), "The first is the default."]
+    lines += ["", "agents:", *_described(agents)]
     return "\n".join(
         [*lines, "", ENDINGS, "emcts train ENVIRONMENT --agent AGENT --help shows every setting."]
     )
+
+
+def _described(names: Mapping[str, str]) -> list[str]:
+    return [f"  {name:<24} {what}" for name, what in names.items()]
+
+
+def _presets(catalogue: Catalogue, environment: str) -> list[str]:
+    """One line for all agents, or one for those that share their presets."""
+    shared: dict[tuple[str, ...], list[str]] = {}
+    for agent in catalogue.agents(environment):
+        shared.setdefault(catalogue.presets(environment, agent), []).append(agent)
+    if len(shared) == 1:
+        return [f"presets of {environment}: {', '.join(*shared)}"]
+    return [f"presets of {environment} for {', '.join(a)}: {', '.join(p)}" for p, a in shared.items()]

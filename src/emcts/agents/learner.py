@@ -1,0 +1,77 @@
+"""What training asks of an agent, be it one that plans or one that does not."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+from jaxtyping import Array, Float, PyTree, Shaped
+
+from emcts.agents.acting import Played
+from emcts.agents.agent import Lanes, Schedule
+from emcts.agents.evaluating import Evaluated
+from emcts.agents.state import Log
+from emcts.agents.worlds import Worlds
+from emcts.types import Key
+
+Maps = Callable[[Any], Mapping[str, Float[Array, "N N"]]]
+
+
+@runtime_checkable
+class EvaluationPlan(Protocol):
+    """How an agent is evaluated after each chunk. A mean return of `solved_return` counts as solved."""
+
+    @property
+    def episodes(self) -> int: ...
+
+    @property
+    def beta(self) -> float: ...
+
+    @property
+    def solved_return(self) -> float | None: ...
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """An agent, for one seed. Its state is a record that has a `key`, its `world` and a `log`."""
+
+    @property
+    def worlds(self) -> Worlds: ...
+
+    @property
+    def lanes(self) -> Lanes: ...
+
+    @property
+    def schedule(self) -> Schedule: ...
+
+    @property
+    def evaluation(self) -> EvaluationPlan: ...
+
+    @property
+    def steps_per_iteration(self) -> int: ...
+
+    @property
+    def maps(self) -> Maps | None:
+        """What it thinks of every cell of a grid, by name; None if the world is no grid."""
+
+    def init(self, key: Key, world: PyTree) -> Any: ...
+
+    def act(self, state: Any) -> tuple[Any, Played]:
+        """Plays `schedule.moves` moves of all lanes."""
+
+    def learn(self, state: Any, progress: Float[Array, ""]) -> tuple[Any, Any]:
+        """Updates what it has learned, and tells a record with the `total` loss and its parts, `losses`.
+
+        `progress` goes from 0 to 1 over the whole training.
+        """
+
+    def refresh_target(self, state: Any) -> Any:
+        """Is called after each iteration."""
+
+    def evaluate(self, state: Any, key: Key, *, episodes: int, beta: float) -> Evaluated: ...
+
+    def discovered(self, state: Any) -> Shaped[Array, ""] | None:
+        """How many states it knows; None if it does not count them."""
+
+
+def states_visited(log: Log) -> Shaped[Array, ""] | None:
+    """Of a world of few states; None of any other."""
+    return (log.visits > 0).sum() if log.visits.shape[0] else None

@@ -1,6 +1,7 @@
 """The AlphaZero family in Deep Sea: transitions are given; reward, value and their uncertainty are learned."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -8,22 +9,26 @@ import optax
 
 from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
 from emcts.agents.choice import choose
-from emcts.agents.planners import Gumbel, Planner, Puct, UbeAtRoot, Uct
+from emcts.agents.planners import Gumbel, Planner, Puct, UbeAtRoot, Uct, uniform
 from emcts.agents.replay import surprise, value_error
-from emcts.agents.targets import Ahead, NStep, Reanalyse, searched_or_td
+from emcts.agents.targets import Ahead, NStep, Reanalyse, Root, UbeRule, searched_or_td
 from emcts.agents.worlds import DeepSeas
 from emcts.models.judges import FiniteJudge, Unaware
 from emcts.models.layers import mlp
+from emcts.models.learned import endless
+from emcts.models.minds import Mind
 from emcts.models.networks import finite_networks
 from emcts.models.true import TrueMind
 from emcts.models.ube import horizon_factor
 from emcts.novelty import Counts, Ensemble, Normalised, Novelty, Rnd
 from emcts.types import Key
 
+LIMIT = 10  # of the support of categorical heads
+
 
 @dataclasses.dataclass(frozen=True)
-class DeepSeaSettings:
-    """Of a training in Deep Sea. Steps are those of all episodes, of one seed."""
+class SeaSettings:
+    """Of a training in Deep Sea, whatever the model. Steps are those of all episodes, of one seed."""
 
     size: int = 10
     stochastic: bool = False
@@ -54,19 +59,19 @@ class DeepSeaSettings:
     discount: float = 0.995
     simulations: int = 50
     acting_rule: str = "puct"
-    """the search of e-az when it acts: puct, or uct, which has no prior and does not normalise values"""
+    """of an epistemic agent when it acts: puct, gumbel, or uct, which has no prior and does not normalise values"""
     temperature: float = 0.0
     """of the actions of episodes that exploit; 0 takes the most visited"""
     value_moves: int = 0
     """rewards that a value target takes from the replay; 0 takes the larger of a search and of one move"""
+    ube_target: str = "ahead"
+    """what a UBE target ends with: the largest variance one step ahead, or that at the root of a search"""
     ube_moves: int = 0
-    """moves that a UBE target takes from the replay before it looks ahead, 0 or 1"""
+    """moves that a UBE target takes from the replay before that, 0 or 1"""
     reanalyse_rule: str = "gumbel"
     """the search that makes targets: gumbel or puct"""
     reanalysed: float = 1.0
     """share of the policy targets that are searched anew"""
-    width: int = 256
-    """of the two hidden layers of each network"""
     learning_rate: float = 1e-3
     batch_size: int = 256
     sequence: int = 1
@@ -91,6 +96,14 @@ class DeepSeaSettings:
     """below 0, targets are pessimistic"""
     evaluation_beta: float = 0.0
     evaluation_episodes: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class DeepSeaSettings(SeaSettings):
+    """With the true model."""
+
+    width: int = 256
+    """of the two hidden layers of each network"""
 
 
 PAPER = DeepSeaSettings(
@@ -123,57 +136,84 @@ BEST = DeepSeaSettings()
 
 def az(settings: DeepSeaSettings) -> Agent:
     """AlphaZero: explores by Dirichlet noise and by drawing actions."""
-    acting = Puct(settings.simulations, dirichlet_fraction=0.25, temperature=1.0)
-    lanes = Lanes((0.0,) * settings.episodes, (False,) * settings.episodes)
-    return _agent(settings, acting, lanes, Unaware(), ube=False)
+    return _agent(settings, *plain_acting(settings), Unaware(), ube=False)
 
 
 def az_ube(settings: DeepSeaSettings) -> Agent:
     """AlphaZero that explores by the score of one step ahead; its search knows of no uncertainty."""
-    acting = UbeAtRoot(Puct(settings.simulations, temperature=settings.temperature))
-    return _agent(settings, acting, _lanes(settings), make_novelty(settings), ube=True)
+    return _agent(settings, *ube_acting(settings), make_novelty(settings), ube=True)
 
 
 def e_az(settings: DeepSeaSettings) -> Agent:
     """Epistemic AlphaZero: its search explores."""
+    return _agent(settings, *epistemic_acting(settings), make_novelty(settings), ube=True)
+
+
+def plain_acting(settings: SeaSettings) -> tuple[Planner, Lanes]:
+    """Dirichlet noise and drawn actions, in all episodes alike."""
+    acting = Puct(settings.simulations, dirichlet_fraction=0.25, temperature=1.0)
+    return acting, Lanes((0.0,) * settings.episodes, (False,) * settings.episodes)
+
+
+def ube_acting(settings: SeaSettings) -> tuple[Planner, Lanes]:
+    """Episodes that explore look at the uncertainty of one step ahead."""
+    return UbeAtRoot(Puct(settings.simulations, temperature=settings.temperature)), _lanes(settings)
+
+
+def epistemic_acting(settings: SeaSettings) -> tuple[Planner, Lanes]:
+    """Episodes that explore search for uncertainty."""
     rules: dict[str, Planner] = {
         "puct": Puct(settings.simulations, temperature=settings.temperature),
+        "gumbel": Gumbel(settings.simulations, exploring_prior=uniform, gumbel_scale=0.0),
         "uct": Uct(settings.simulations),
     }
-    acting = choose(rules, settings.acting_rule, "acting_rule")
-    return _agent(settings, acting, _lanes(settings), make_novelty(settings), ube=True)
+    return choose(rules, settings.acting_rule, "acting_rule"), _lanes(settings)
 
 
-def make_novelty(settings: DeepSeaSettings) -> Novelty:
+def make_novelty(settings: SeaSettings) -> Novelty:
     """By the name in the settings."""
     make, _ = choose(NOVELTIES, settings.novelty, "novelty")
     return make(settings)
 
 
 def _agent(settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: Novelty, *, ube: bool) -> Agent:
-    worlds = DeepSeas(settings.size, settings.stochastic)
-    env = worlds.example
+    env = DeepSeas(settings.size).example
 
     def make_networks(key: Key) -> Any:
         return finite_networks(
-            env.num_states, env.num_actions, widths=(settings.width,) * 2, limit=10, ube=ube, key=key
+            env.num_states, env.num_actions, widths=(settings.width,) * 2, limit=LIMIT, ube=ube, key=key
         )
 
-    def ahead(leaf: Any) -> Any:
-        return horizon_factor(settings.discount, settings.size - leaf.row)
+    def leaf_factor(leaf: Any) -> Any:
+        return horizon_factor(settings.discount, steps_left(settings)(leaf))
 
-    def endless(leaf: Any) -> Any:
-        return horizon_factor(settings.discount)
+    mind = TrueMind(FiniteJudge(novelty), settings.discount, leaf_factor)
+    return compose(settings, acting, lanes, mind, make_networks)
 
-    leaf_factor = choose({"episode": ahead, "endless": endless}, settings.leaf_horizon, "leaf_horizon")
+
+def steps_left(settings: SeaSettings) -> Callable[[Any], Any]:
+    """How long the unknown may go on behind a state."""
+
+    def of_episode(state: Any) -> Any:
+        return (settings.size - state.row).astype(jnp.float32)
+
+    return choose({"episode": of_episode, "endless": endless}, settings.leaf_horizon, "leaf_horizon")
+
+
+def compose(
+    settings: SeaSettings, acting: Planner, lanes: Lanes, mind: Mind, make_networks: Callable[[Key], Any]
+) -> Agent:
+    """What agents in Deep Sea have in common, with or without the true model."""
+    worlds = DeepSeas(settings.size, settings.stochastic)
     rules: dict[str, Planner] = {
         "gumbel": Gumbel(settings.simulations),
         "puct": Puct(settings.simulations, temperature=0.0),
     }
+    ube_rules: dict[str, UbeRule] = {"ahead": Ahead(settings.ube_moves), "root": Root(settings.ube_moves)}
     greedy = Gumbel(settings.simulations, gumbel_scale=0.0)
     return Agent(
         worlds=worlds,
-        mind=TrueMind(FiniteJudge(novelty), settings.discount, leaf_factor),
+        mind=mind,
         make_networks=make_networks,
         acting=acting,
         lanes=lanes,
@@ -181,11 +221,11 @@ def _agent(settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: No
         reanalyse=Reanalyse(
             planner=choose(rules, settings.reanalyse_rule, "reanalyse_rule"),
             value=NStep(settings.value_moves) if settings.value_moves else searched_or_td,
-            ube=Ahead(settings.ube_moves),
+            ube=choose(ube_rules, settings.ube_target, "ube_target"),
             moves=max(settings.value_moves, settings.ube_moves, 1),
             beta=settings.reanalyse_beta,
             fraction=settings.reanalysed,
-            needs_novelty=settings.reanalyse_beta != 0,
+            needs_novelty=settings.reanalyse_beta != 0 or settings.ube_target == "root",
         ),
         weights=LossWeights(
             value=settings.value_weight,
@@ -215,12 +255,12 @@ def _agent(settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: No
             settings.evaluation_episodes,
             max_steps=settings.size,
             beta=settings.evaluation_beta,
-            solved_return=env.optimal_return - 0.005,
+            solved_return=worlds.example.optimal_return - 0.005,
         ),
     )
 
 
-def _lanes(settings: DeepSeaSettings) -> Lanes:
+def _lanes(settings: SeaSettings) -> Lanes:
     if not 0 <= settings.exploring_episodes <= max(settings.episodes, 1):
         raise ValueError(
             f"exploring_episodes is {settings.exploring_episodes}: give 0 to {settings.episodes}, "
@@ -230,7 +270,7 @@ def _lanes(settings: DeepSeaSettings) -> Lanes:
     return Lanes(tuple(settings.beta if explores else 0.0 for explores in exploring), exploring)
 
 
-def _counts(settings: DeepSeaSettings) -> Counts:
+def counts(settings: SeaSettings) -> Counts:
     return Counts(
         _num_pairs(settings),
         epsilon=settings.count_epsilon,
@@ -238,7 +278,7 @@ def _counts(settings: DeepSeaSettings) -> Counts:
     )
 
 
-def _rnd(settings: DeepSeaSettings) -> Novelty:
+def _rnd(settings: SeaSettings) -> Novelty:
     pairs = _num_pairs(settings)
     rnd = Rnd(
         predictor=lambda key: mlp(pairs, (1024, 1024, 512), key=key, finite=True),
@@ -248,7 +288,7 @@ def _rnd(settings: DeepSeaSettings) -> Novelty:
     return _normalised(settings, rnd)
 
 
-def _ensemble(settings: DeepSeaSettings) -> Novelty:
+def _ensemble(settings: SeaSettings) -> Novelty:
     pairs = _num_pairs(settings)
     ensemble = Ensemble(
         member=lambda key: mlp(pairs, (64, 64, 8), key=key, finite=True),
@@ -258,7 +298,7 @@ def _ensemble(settings: DeepSeaSettings) -> Novelty:
     return _normalised(settings, ensemble)
 
 
-def _normalised(settings: DeepSeaSettings, novelty: Novelty) -> Novelty:
+def _normalised(settings: SeaSettings, novelty: Novelty) -> Novelty:
     pairs = _num_pairs(settings)
     return Normalised(
         novelty,
@@ -269,14 +309,14 @@ def _normalised(settings: DeepSeaSettings, novelty: Novelty) -> Novelty:
     )
 
 
-def _num_pairs(settings: DeepSeaSettings) -> int:
+def _num_pairs(settings: SeaSettings) -> int:
     env = DeepSeas(settings.size).example
     return env.num_states * env.num_actions
 
 
 PRIORITIES = {"value-error": value_error, "surprise": surprise}
 NOVELTIES = {
-    "counts": (_counts, Seen.ACTING),
+    "counts": (counts, Seen.ACTING),
     "rnd": (_rnd, Seen.TRAINING),
     "ensemble": (_ensemble, Seen.TRAINING),
 }

@@ -15,6 +15,7 @@ from emcts.agents.planners import Gumbel, Planner, UbeAtRoot
 from emcts.agents.targets import Reanalyse, largest_edge, searched_or_td
 from emcts.agents.worlds import Worlds
 from emcts.models.judges import DenseJudge, Unaware
+from emcts.models.minds import Mind
 from emcts.models.networks import Networks
 from emcts.models.true import TrueMind
 from emcts.novelty import HashCounts, HashSet, Novelty
@@ -88,13 +89,13 @@ def az(settings: GumbelSettings, problem: Problem) -> Agent:
 def az_ube(settings: GumbelSettings, problem: Problem) -> Agent:
     """AlphaZero that explores by the score of one step ahead; its search knows of no uncertainty."""
     acting = UbeAtRoot(Gumbel(settings.simulations))
-    return _agent(settings, problem, acting, _lanes(settings), _novelty(settings), uncertain=True)
+    return _agent(settings, problem, acting, lanes_of(settings), novelty_of(settings), uncertain=True)
 
 
 def e_az(settings: GumbelSettings, problem: Problem) -> Agent:
     """Epistemic AlphaZero: its search explores, with a policy of its own."""
     acting = Gumbel(settings.simulations)
-    return _agent(settings, problem, acting, _lanes(settings), _novelty(settings), uncertain=True)
+    return _agent(settings, problem, acting, lanes_of(settings), novelty_of(settings), uncertain=True)
 
 
 def _agent(
@@ -106,16 +107,29 @@ def _agent(
     *,
     uncertain: bool,
 ) -> Agent:
+    mind = TrueMind(
+        DenseJudge(novelty, problem.observe, problem.look),
+        settings.discount,
+        problem.leaf_factor,
+        problem.largest_variance,
+    )
+    return compose(settings, problem, acting, lanes, mind, lambda key: problem.make_networks(key, uncertain))
+
+
+def compose(
+    settings: GumbelSettings,
+    problem: Problem,
+    acting: Planner,
+    lanes: Lanes,
+    mind: Mind,
+    make_networks: Callable[[Key], Any],
+) -> Agent:
+    """What agents of this family have in common, with or without the true model."""
     seen = {"acting": Seen.ACTING, "training": Seen.TRAINING}
     return Agent(
         worlds=problem.worlds,
-        mind=TrueMind(
-            DenseJudge(novelty, problem.observe, problem.look),
-            settings.discount,
-            problem.leaf_factor,
-            problem.largest_variance,
-        ),
-        make_networks=lambda key: problem.make_networks(key, uncertain),
+        mind=mind,
+        make_networks=make_networks,
         acting=acting,
         lanes=lanes,
         seen=choose(seen, settings.seen, "seen"),
@@ -151,7 +165,8 @@ def _agent(
     )
 
 
-def _lanes(settings: GumbelSettings) -> Lanes:
+def lanes_of(settings: GumbelSettings) -> Lanes:
+    """Betas from 0 up, evenly spaced; the first episodes exploit."""
     exploiting = settings.exploiting_episodes
     if not 1 <= exploiting <= settings.episodes:
         raise ValueError(
@@ -162,7 +177,8 @@ def _lanes(settings: GumbelSettings) -> Lanes:
     return Lanes(betas, tuple(lane >= exploiting for lane in range(settings.episodes)))
 
 
-def _novelty(settings: GumbelSettings) -> Novelty:
+def novelty_of(settings: GumbelSettings) -> Novelty:
+    """By the name in the settings."""
     table: dict[str, Novelty] = {
         "set": HashSet(settings.hash_bits),
         "counts": HashCounts(settings.hash_bits, epsilon=1.0),

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from emcts.agents import replay as replays
 from emcts.agents.agent import Agent, Seen
@@ -151,9 +151,9 @@ def make_targets(agent: Agent, env: Any, state: TrainState, story: Story, key: K
 
 def _lived(env: Any, story: Story, key: Key) -> Moves:
     """The first moves of stories [B]."""
-    before, action = story.state(0), story.actions[:, 0]
     over = story.terminated[:, 0] | story.truncated[:, 0]
-    return _moves(env, before, action, story.state(1), over, jnp.ones_like(over), key)
+    moves = Moves(story.state(0), story.actions[:, 0], story.state(1), over, jnp.ones_like(over))
+    return _ended(env, moves, key)
 
 
 def _fresh(agent: Agent, env: Any, state: TrainState, key: Key) -> Moves:
@@ -163,17 +163,18 @@ def _fresh(agent: Agent, env: Any, state: TrainState, key: Key) -> Moves:
     after = jax.tree.map(
         lambda now, rows: jnp.concatenate([now[None], rows[:-1]]), state.episodes.state, before
     )
-    rows = (before, steps.action, after, steps.terminated | steps.truncated, there)
-    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), rows)
-    return _moves(env, *flat, key)
+    over = steps.terminated | steps.truncated
+    flat = [
+        jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), rows)
+        for rows in (before, steps.action, after, over, there)
+    ]
+    return _ended(env, Moves(*flat), key)
 
 
-def _moves(
-    env: Any, before: Any, action: Array, after: Any, over: Array, counts: Bool[Array, "B"], key: Key
-) -> Moves:
+def _ended(env: Any, moves: Moves, key: Key) -> Moves:
     """What the replay has after the end of an episode is the start of another: the world says what was there."""
-    ended, _ = jax.vmap(env.step, in_axes=(0, 0, None))(before, action, key)
-    return Moves(before, action, jax.vmap(choose)(over, ended, after), over, counts)
+    ended, _ = jax.vmap(env.step, in_axes=(0, 0, None))(moves.before, moves.action, key)
+    return moves.replace(after=jax.vmap(choose)(moves.over, ended, moves.after))
 
 
 def _note(agent: Agent, log: Any, learned: Learned) -> Any:

@@ -1,10 +1,13 @@
 """Learned transitions: past the first unknown transition of a path, everything is as uncertain as it can be."""
 
+import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
+from emcts.models.judges import StateJudgement
+from emcts.models.minds import PlanningModel, Prior
 from emcts.types import (
     Key,
     Params,
@@ -58,9 +61,14 @@ class BeyondKnownModel:
         self, params: Params, rng_key: Key, action: Any, state: BeyondKnown
     ) -> tuple[RecurrentFnOutput, BeyondKnown]:
         step, embedding = self._recurrent_fn(params, rng_key, action, state.embedding)
+        step, lost = self.rule(step, state.lost)
+        return step, BeyondKnown(embedding, lost)
+
+    def rule(self, step: Any, lost: Bool[Array, "*B"]) -> tuple[RecurrentFnOutput, Bool[Array, "*B"]]:
+        """A step of the model with the variances of appendix B, and whether the path is lost after it."""
         reward_variance = _or_zero(step, "reward_variance")
-        lost = state.lost | (reward_variance >= self._unknown_at)
-        step = RecurrentFnOutput(
+        lost = lost | (reward_variance >= self._unknown_at)
+        out = RecurrentFnOutput(
             reward=step.reward,
             discount=step.discount,
             prior_logits=step.prior_logits,
@@ -68,7 +76,37 @@ class BeyondKnownModel:
             reward_variance=jnp.where(lost, self._reward_variance, reward_variance),
             value_variance=jnp.where(lost, self._value_variance, _or_zero(step, "value_variance")),
         )
-        return step, BeyondKnown(embedding, lost)
+        return out, lost
+
+
+@dataclasses.dataclass(frozen=True)
+class BeyondKnownPlanning:
+    """A planning model whose searches, and whose steps ahead, follow the rule."""
+
+    model: PlanningModel
+    r_max: float
+    gamma: float
+    unknown_at: float
+
+    def root(self, states: Any, prior: Prior) -> RootFnOutput:
+        return self._wrapped(prior).root(self.model.root(states, prior))
+
+    def recurrent_fn(self, prior: Prior) -> RecurrentFn:
+        return self._wrapped(prior).recurrent_fn
+
+    def illegal(self, states: Any) -> Bool[Array, "B A"]:
+        return self.model.illegal(states)
+
+    def judged(self, states: Any) -> StateJudgement:
+        return self.model.judged(states)
+
+    def step(self, states: Any, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
+        step = self.model.step(states, actions, key)
+        return self._wrapped(lambda judged: judged.policy).rule(step, jnp.zeros(actions.shape, bool))[0]
+
+    def _wrapped(self, prior: Prior) -> BeyondKnownModel:
+        step = self.model.recurrent_fn(prior)
+        return BeyondKnownModel(step, r_max=self.r_max, gamma=self.gamma, unknown_at=self.unknown_at)
 
 
 def _or_zero(step: Any, field: str) -> Float[Array, "*B"]:

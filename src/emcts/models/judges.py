@@ -89,7 +89,7 @@ class FiniteJudge:
 
     def states(self, env: Any, networks: Networks) -> StateJudge:
         table = jax.vmap(lambda index: decode(networks, networks.state(index)))(jnp.arange(env.num_states))
-        return lambda state: _row(table, env.index(state))
+        return lambda state: row(table, env.index(state))
 
     def steps(self, env: Any, networks: Networks) -> Callable[[PyTree], StepJudge]:
         pairs = jnp.arange(env.num_states * env.num_actions)
@@ -99,7 +99,7 @@ class FiniteJudge:
         def with_novelty(novelty: PyTree) -> StepJudge:
             eta = jax.vmap(lambda pair: self.novelty.variance(novelty, pair))(pairs)
             table = StepJudgement(reward, eta, eta)
-            return lambda before, action, after, outcome: _row(
+            return lambda before, action, after, outcome: row(
                 table, self.looked_at(env, before, action, after)
             )
 
@@ -114,7 +114,7 @@ class FiniteJudge:
 
     def each(self, env: Any, fn: Callable[[Batch], Batch]) -> Callable[[Batch], Batch]:
         table = fn(jax.vmap(env.state_at)(jnp.arange(env.num_states)))
-        return jax.vmap(lambda state: _row(table, env.index(state)))
+        return jax.vmap(lambda state: row(table, env.index(state)))
 
     def known(self) -> Judge:
         return FiniteJudge(Unaware())
@@ -171,5 +171,6 @@ def _reward_head(networks: Networks) -> Head:
     return networks.reward
 
 
-def _row(table: PyTree, index: Int[Array, ""]) -> Any:
+def row(table: PyTree, index: Int[Array, ""]) -> Any:
+    """What was computed for each state of a world of few, looked up."""
     return jax.tree.map(lambda leaf: leaf.at[index].get(mode="clip"), table)

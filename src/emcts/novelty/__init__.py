@@ -1,6 +1,6 @@
 """How unknown a state or a transition is: estimators of local uncertainty behind one protocol."""
 
-from emcts.novelty.base import Novelty
+from emcts.novelty.base import Fitted, Novelty
 from emcts.novelty.counts import Counts
 from emcts.novelty.ensemble import Ensemble
 from emcts.novelty.hash_functions import SimHash, xxh32_hash
@@ -12,6 +12,7 @@ from emcts.novelty.xxh32 import as_bytes, xxh32
 __all__ = [
     "Counts",
     "Ensemble",
+    "Fitted",
     "HashCounts",
     "HashSet",
     "Normalised",

@@ -29,6 +29,21 @@ class Novelty(Protocol):
         ...
 
 
+@runtime_checkable
+class Fitted(Novelty, Protocol):
+    """An estimator that learns to predict something, and knows least where it predicts worst."""
+
+    def fit(
+        self,
+        state: PyTree,
+        xs: Shaped[Array, "B ..."],
+        targets: Float[Array, "B D"],
+        mask: Bool[Array, "B"],
+    ) -> PyTree:
+        """The state once the rows of `xs` were seen with their targets, all but those where `mask` is False."""
+        ...
+
+
 def check_scale(scale: float) -> None:
     """Raises unless `scale` is a factor that a variance can have."""
     if not 0 <= scale < float("inf"):

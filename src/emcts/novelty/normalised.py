@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree, Shaped
 
-from emcts.novelty.base import Novelty, check_scale
+from emcts.novelty.base import Fitted, Novelty, check_scale
 from emcts.types import Key, Replaceable, record
 
 
@@ -61,3 +61,17 @@ class Normalised:
         self, state: NormalisedState, xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]
     ) -> NormalisedState:
         return state.replace(inner=self.novelty.update(state.inner, xs, mask))
+
+    def fit(
+        self,
+        state: NormalisedState,
+        xs: Shaped[Array, "B ..."],
+        targets: Float[Array, "B D"],
+        mask: Bool[Array, "B"],
+    ) -> NormalisedState:
+        """Where `novelty` learns to predict targets."""
+        if not isinstance(self.novelty, Fitted):
+            raise ValueError(
+                f"{type(self.novelty).__name__} learns no targets: give one that does (Ensemble)"
+            )
+        return state.replace(inner=self.novelty.fit(state.inner, xs, targets, mask))

@@ -1,0 +1,151 @@
+"""The MuZero family on MinAtar: an abstract model of the game, learned from what the agent saw of it."""
+
+import dataclasses
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import optax
+from jaxtyping import Array, Float
+
+from emcts.agents import gumbel_family as family
+from emcts.agents import minatar
+from emcts.agents.agent import Agent, Lanes
+from emcts.agents.choice import choose
+from emcts.agents.gumbel_family import lanes_of, novelty_of
+from emcts.agents.minatar import MinAtarSettings
+from emcts.agents.planners import Gumbel, Planner, Puct, UbeAtRoot, exploration_head
+from emcts.models.abstracted import Consistent, Sizes, ValueEquivalent, abstracted_networks
+from emcts.models.judges import Unaware
+from emcts.models.layers import ConvTorso, mlp
+from emcts.models.learned import LearnedMind, WorldNetworks
+from emcts.models.senses import Disagreement, Followed, Latents, Sense, with_action
+from emcts.novelty import Ensemble, Normalised
+from emcts.types import Key
+
+
+@dataclasses.dataclass(frozen=True)
+class LearnedMinAtarSettings(MinAtarSettings):
+    """With a learned model."""
+
+    novelty: str = "ensemble"
+    """ensemble (disagreement on the next latent state), or set and counts, of true states that follow the plan"""
+    seen: str = "training"
+    sequence: int = 5
+    """steps that the model is unrolled for when it learns"""
+    batch_size: int = 820
+    """samples of that many steps"""
+    search: str = "gumbel"
+    """that acts: gumbel, or puct, which mz gives Dirichlet noise"""
+    dynamics: tuple[int, ...] = (128, 128)
+    """hidden layers; latent states have the width of the other layers"""
+    consistency: float = 1.0
+    """weight of the loss that draws predicted latent states to the represented ones"""
+    novelty_learning_rate: float = 1e-3
+    ensemble_size: int = 5
+
+
+PAPER = LearnedMinAtarSettings(consistency=0.0)
+"""The paper's list for SUBLEQ and MinAtar, with a value-equivalent model; it has no MuZero here to compare with."""
+
+BEST = LearnedMinAtarSettings()
+"""Predicted states are also drawn to the represented ones. No better one was looked for."""
+
+
+def mz(settings: LearnedMinAtarSettings) -> Agent:
+    """MuZero."""
+    lanes = Lanes((0.0,) * settings.episodes, (False,) * settings.episodes)
+    return _agent(settings, _search(settings, noise=0.25), lanes, Latents(Unaware()), uncertain=False)
+
+
+def mz_ube(settings: LearnedMinAtarSettings) -> Agent:
+    """MuZero that explores by the score of one step ahead; its search knows of no uncertainty."""
+    acting = UbeAtRoot(_search(settings))
+    return _agent(settings, acting, lanes_of(settings), make_sense(settings), uncertain=True)
+
+
+def e_mz(settings: LearnedMinAtarSettings) -> Agent:
+    """Epistemic MuZero: its search explores, with a policy of its own."""
+    return _agent(settings, _search(settings), lanes_of(settings), make_sense(settings), uncertain=True)
+
+
+def make_sense(settings: LearnedMinAtarSettings) -> Sense:
+    """By the name of the novelty in the settings."""
+    if settings.novelty == "ensemble":
+        if settings.seen != "training":
+            raise ValueError("an ensemble learns from the replay: give --seen training, or another novelty")
+        return Disagreement(_ensemble(settings))
+    look = minatar.problem(settings).look
+    return Followed(novelty_of(settings), lambda env, before, action, after: look(env, after))
+
+
+def _search(settings: LearnedMinAtarSettings, *, noise: float = 0.0) -> Puct | Gumbel:
+    rules: dict[str, Puct | Gumbel] = {
+        "gumbel": Gumbel(settings.simulations),
+        "puct": Puct(settings.simulations, exploring_prior=exploration_head, dirichlet_fraction=noise),
+    }
+    return choose(rules, settings.search, "search")
+
+
+def _agent(
+    settings: LearnedMinAtarSettings, acting: Planner, lanes: Lanes, sense: Sense, *, uncertain: bool
+) -> Agent:
+    problem = minatar.problem(settings)
+    mind = LearnedMind(
+        sense,
+        Consistent() if settings.consistency else ValueEquivalent(),
+        problem.observe,
+        settings.discount,
+        largest_variance=problem.largest_variance,
+    )
+    agent = family.compose(settings, problem, acting, lanes, mind, _networks(settings, uncertain))
+    return dataclasses.replace(
+        agent,
+        weights=dataclasses.replace(agent.weights, drift=settings.consistency),
+        memory=dataclasses.replace(agent.memory, sequence=settings.sequence),
+    )
+
+
+class _Encoder(eqx.Module):
+    """A convolution, and a layer from which latent states come."""
+
+    torso: ConvTorso
+    last: eqx.nn.Linear
+
+    def __call__(self, image: Array) -> Float[Array, "latent"]:
+        return self.last(self.torso(image))
+
+
+def _networks(settings: LearnedMinAtarSettings, uncertain: bool) -> Callable[[Key], WorldNetworks]:
+    env = minatar.problem(settings).worlds.example
+    shape = jax.eval_shape(env.observe, jax.eval_shape(env.init, jax.random.key(0))).shape
+    width = settings.width
+    sizes = Sizes(width, (), settings.dynamics, (width,), (width,))
+
+    def make(key: Key) -> WorldNetworks:
+        torso_key, last_key, rest_key = jax.random.split(key, 3)
+        torso = ConvTorso(shape, settings.channels, width, key=torso_key)
+        body = _Encoder(torso, eqx.nn.Linear(width, width, key=last_key))
+        return abstracted_networks(
+            body, env.num_actions, sizes=sizes, limit=10, ube=uncertain, exploration=uncertain, key=rest_key
+        )
+
+    return make
+
+
+def _ensemble(settings: LearnedMinAtarSettings) -> Normalised:
+    num_actions = minatar.problem(settings).worlds.example.num_actions
+    width = settings.width
+
+    def probes(key: Key) -> Array:
+        latent_key, action_key = jax.random.split(key)
+        latents = jax.random.normal(latent_key, (256, width))
+        actions = jax.random.randint(action_key, (256,), 0, num_actions)
+        return jax.vmap(with_action, in_axes=(0, 0, None))(latents, actions, num_actions)
+
+    ensemble = Ensemble(
+        member=lambda key: mlp(width + num_actions, (width, width, width), key=key, finite=False),
+        optimiser=optax.adam(settings.novelty_learning_rate),
+        size=settings.ensemble_size,
+    )
+    return Normalised(ensemble, probes, scale=settings.largest_variance)

@@ -1,0 +1,103 @@
+"""The abstracted model: latent states that need to mean no more than rewards, values and policies ask for."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from emcts.models.codecs import Categorical, Chance, Codec, Policy
+from emcts.models.layers import Mlp, mlp
+from emcts.models.learned import Latent, WorldNetworks
+from emcts.models.networks import Head, Networks, Same
+from emcts.types import Key
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueEquivalent:
+    """The losses of the heads alone train the dynamics."""
+
+    def shown(self, latent: Latent) -> Latent:
+        return latent
+
+    def drift(self, predicted: Latent, encoded: Latent) -> Float[Array, ""]:
+        return jnp.zeros(())
+
+
+@dataclasses.dataclass(frozen=True)
+class Consistent:
+    """Beside them, predicted states are drawn to the representations of those that were (squared distance)."""
+
+    def shown(self, latent: Latent) -> Latent:
+        return latent
+
+    def drift(self, predicted: Latent, encoded: Latent) -> Float[Array, ""]:
+        return jnp.sum(jnp.square(predicted - jax.lax.stop_gradient(encoded)))
+
+
+class Standardised(eqx.Module):
+    """A body whose outputs are moved and stretched to mean 0 and variance 1: latent states neither grow nor fade.
+
+    Stretched to reach from 0 to 1 instead, as MuZero does, all states would have most of their length in common.
+    """
+
+    body: Callable[[Array], Float[Array, "latent"]]
+
+    def __call__(self, x: Array) -> Float[Array, "latent"]:
+        raw = self.body(x)
+        return (raw - jnp.mean(raw)) / jnp.sqrt(jnp.var(raw) + 1e-5)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """Of hidden layers, and of the latent state. These are the paper's, for Deep Sea (`table:network_arch`)."""
+
+    latent: int = 100
+    representation: Sequence[int] = (512, 512)
+    dynamics: Sequence[int] = (1024, 1024, 1024)
+    heads: Sequence[int] = (128, 128)
+    ube: Sequence[int] = (128, 128, 128)
+
+
+def abstracted_networks(
+    body: Mlp | Callable[[Array], Float[Array, "latent"]],
+    num_actions: int,
+    *,
+    sizes: Sizes,
+    limit: int,
+    ube: bool,
+    exploration: bool,
+    key: Key,
+) -> WorldNetworks:
+    """`body` makes a latent state of what is observed, before it is standardised."""
+    dynamics_key, heads_key = jax.random.split(key)
+    dynamics = mlp(
+        sizes.latent + num_actions, (*sizes.dynamics, sizes.latent), key=dynamics_key, finite=False
+    )
+    heads = latent_heads(
+        sizes.latent, num_actions, sizes=sizes, limit=limit, ube=ube, exploration=exploration, key=heads_key
+    )
+    return WorldNetworks(Standardised(body), Standardised(dynamics), heads)
+
+
+def latent_heads(
+    latent: int, num_actions: int, *, sizes: Sizes, limit: int, ube: bool, exploration: bool, key: Key
+) -> Networks:
+    """Heads over a latent state, and over one with an action; all say nothing at first."""
+    keys = jax.random.split(key, 6)
+
+    def head(codec: Codec, num_inputs: int, widths: Sequence[int], key: Key) -> Head:
+        return Head(mlp(num_inputs, (*widths, codec.size), key=key, finite=False, quiet=True), codec)
+
+    support, policy = Categorical(limit), Policy(num_actions)
+    return Networks(
+        torso=Same(),
+        value=head(support, latent, sizes.heads, keys[0]),
+        policy=head(policy, latent, sizes.heads, keys[1]),
+        exploration=head(policy, latent, sizes.heads, keys[2]) if exploration else None,
+        ube=head(support, latent, sizes.ube, keys[3]) if ube else None,
+        reward=head(support, latent + num_actions, sizes.heads, keys[4]),
+        going=head(Chance(), latent + num_actions, sizes.heads, keys[5]),
+    )

@@ -1,0 +1,45 @@
+"""The anchored model: latent states are the world's own, and the dynamics learn to predict them, nothing else."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from emcts.envs import DeepSea
+from emcts.models.abstracted import Sizes, latent_heads
+from emcts.models.layers import mlp
+from emcts.models.learned import Latent, WorldNetworks
+from emcts.models.networks import Same
+from emcts.types import Key
+
+
+@dataclasses.dataclass(frozen=True)
+class Anchored:
+    """The distance from the true states alone trains the dynamics; the heads learn from them, detached."""
+
+    def shown(self, latent: Latent) -> Latent:
+        return jax.lax.stop_gradient(latent)
+
+    def drift(self, predicted: Latent, encoded: Latent) -> Float[Array, ""]:
+        return jnp.sum(jnp.square(predicted - jax.lax.stop_gradient(encoded)))
+
+
+def row_and_column(env: DeepSea, state: Any) -> Float[Array, "latent"]:
+    """The cell of Deep Sea as two one-hot vectors; all zeros once the episode is over."""
+    going = state.row < env.size
+    cell = jnp.concatenate([jax.nn.one_hot(state.row, env.size), jax.nn.one_hot(state.column, env.size)])
+    return jnp.where(going, cell, 0.0)
+
+
+def anchored_networks(
+    latent: int, num_actions: int, *, sizes: Sizes, limit: int, ube: bool, key: Key
+) -> WorldNetworks:
+    """Latent states are observed as they are."""
+    dynamics_key, heads_key = jax.random.split(key)
+    dynamics = mlp(latent + num_actions, (*sizes.dynamics, latent), key=dynamics_key, finite=False)
+    heads = latent_heads(
+        latent, num_actions, sizes=sizes, limit=limit, ube=ube, exploration=False, key=heads_key
+    )
+    return WorldNetworks(Same(), dynamics, heads)

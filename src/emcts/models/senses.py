@@ -1,0 +1,129 @@
+"""How a learned model tells the new from the known while it plans: by what it looks at, and what it learns from.
+
+A plan passes latent states, in which novelty is hard to see. A sense looks past them, at the true states that the plan
+would pass; or at them; or at how far an ensemble disagrees on what comes after them.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PyTree
+
+from emcts.envs.base import AnyEnvironment
+from emcts.models.minds import Moves
+from emcts.novelty import Fitted, Novelty
+from emcts.types import Key, Replaceable, record
+
+Encode = Callable[[Any], Float[Array, "latent"]]
+
+
+@record
+class Passed(Replaceable):
+    """A move of a plan: from a latent state, and what the path carried along before and after it."""
+
+    latent: Float[Array, "latent"]
+    action: Int[Array, ""]
+    before: PyTree
+    after: PyTree
+
+
+@runtime_checkable
+class Sense(Protocol):
+    """For one state; what a path carries along, beside its latent state, begins with `carry`."""
+
+    @property
+    def novelty(self) -> Novelty: ...
+
+    def carry(self, state: Any) -> PyTree: ...
+
+    def follow(self, env: AnyEnvironment, carried: PyTree, action: Int[Array, ""], key: Key) -> PyTree: ...
+
+    def variance(self, env: AnyEnvironment, novelty: PyTree, move: Passed) -> Float[Array, ""]:
+        """eta of a move in a plan."""
+
+    def look(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, moves: Moves) -> PyTree:
+        """The novelty estimator once it was shown these moves, which were made."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Followed:
+    """The true model follows the plan, and the true states are new or not.
+
+    This is help that a learner does not have: it shows what the rest can do when local uncertainty is right.
+    `looked_at` says what of a transition is new, given the states before and after.
+    """
+
+    novelty: Novelty
+    looked_at: Callable[[AnyEnvironment, Any, Int[Array, ""], Any], Array]
+
+    def carry(self, state: Any) -> PyTree:
+        return state
+
+    def follow(self, env: AnyEnvironment, carried: PyTree, action: Int[Array, ""], key: Key) -> PyTree:
+        return env.step(carried, action, key)[0]
+
+    def variance(self, env: AnyEnvironment, novelty: PyTree, move: Passed) -> Float[Array, ""]:
+        seen = self.looked_at(env, move.before, move.action, move.after)
+        return self.novelty.variance(novelty, seen)
+
+    def look(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, moves: Moves) -> PyTree:
+        seen = jax.vmap(self.looked_at, in_axes=(None, 0, 0, 0))(env, moves.before, moves.action, moves.after)
+        return self.novelty.update(novelty, seen, moves.counts)
+
+
+class _OfLatents:
+    """Senses that look at latent states alone: paths carry nothing."""
+
+    novelty: Novelty
+
+    def carry(self, state: Any) -> PyTree:
+        return ()
+
+    def follow(self, env: AnyEnvironment, carried: PyTree, action: Int[Array, ""], key: Key) -> PyTree:
+        return ()
+
+    def variance(self, env: AnyEnvironment, novelty: PyTree, move: Passed) -> Float[Array, ""]:
+        return self.novelty.variance(novelty, with_action(move.latent, move.action, env.num_actions))
+
+
+@dataclasses.dataclass(frozen=True)
+class Latents(_OfLatents):
+    """Latent states and actions are new or not: learned of true states, asked of predicted ones.
+
+    For models whose latent states mean something (anchored ones): what they get wrong then looks new, too.
+    """
+
+    novelty: Novelty
+
+    def look(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, moves: Moves) -> PyTree:
+        return self.novelty.update(novelty, _pairs(env, encode, moves), moves.counts)
+
+
+@dataclasses.dataclass(frozen=True)
+class Disagreement(_OfLatents):
+    """An ensemble learns to predict the latent state after each action; where it disagrees, there were no data.
+
+    It needs neither a true model nor latent states that mean something. An end is a state of its own, all zeros: it
+    has to be predicted like any other, and is no longer new once it was.
+    """
+
+    novelty: Fitted
+
+    def look(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, moves: Moves) -> PyTree:
+        after = jnp.where(moves.over[:, None], 0.0, jax.vmap(encode)(moves.after))
+        return self.novelty.fit(novelty, _pairs(env, encode, moves), after, moves.counts)
+
+
+def with_action(
+    latent: Float[Array, "latent"], action: Int[Array, ""], num_actions: int
+) -> Float[Array, "inputs"]:
+    """What a network of a state and an action reads."""
+    return jnp.concatenate([latent, jax.nn.one_hot(action, num_actions)])
+
+
+def _pairs(env: AnyEnvironment, encode: Encode, moves: Moves) -> Float[Array, "B inputs"]:
+    latents = jax.vmap(encode)(moves.before)
+    return jax.vmap(with_action, in_axes=(0, 0, None))(latents, moves.action, env.num_actions)

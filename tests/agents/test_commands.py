@@ -12,7 +12,7 @@ from emcts.cli import main
 from emcts.envs import subleq
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.folder import Folder
-from tests.agents.tiny import DEEP_SEA, SUBLEQ, options
+from tests.agents.tiny import BDQN, DEEP_SEA, SUBLEQ, options
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +58,28 @@ def test_a_run_in_deep_sea_from_its_start_to_its_figure(capsys: pytest.CaptureFi
         assert word in out
 
 
+def test_a_run_without_search(capsys: pytest.CaptureFixture[str]) -> None:
+    tiny = options({**BDQN, "size": 4, "total_env_steps": 300})
+    main(["train", "deep-sea", "--agent", "bdqn", "--seeds", "2", "--out", "runs/sea", *tiny])
+    main(["resume", "runs/sea", "--steps", "800"])
+    assert "goes on from step 300\n" in capsys.readouterr().out
+    main(["evaluate", "runs/sea", "--episodes", "2"])
+    evaluation = json.loads(Path("runs/sea/evaluation.json").read_text())
+    np.testing.assert_allclose([seed["return"] for seed in evaluation["seeds"]], 0.99, atol=1e-4)
+    lines = Folder.open(Path("runs/sea")).metrics.read()
+    assert [line["env_steps"] for line in lines[::2]] == list(range(100, 801, 100))
+    assert {"loss", "loss_value", "uncertainty"} <= lines[-1].keys()
+
+
+def test_help_tells_the_presets_of_each_kind_of_agent(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "subleq", "--help"])
+    told = capsys.readouterr().out
+    assert "presets of subleq for e-az, az-ube, az: default, paper-subleq\n" in told
+    assert "presets of subleq for bdqn: default\n" in told
+    assert "Bootstrapped DQN with randomised priors, which explores without planning" in told
+
+
 def test_programs_that_solve_a_task_are_kept() -> None:
     main(["train", "subleq", "--agent", "e-az", "--seeds", "2", "--out", "runs/words", *options(SUBLEQ)])
     folder = Folder.open(Path("runs/words"))
@@ -92,6 +114,13 @@ def test_programs_that_solve_a_task_are_kept() -> None:
         (("subleq", "--agent", "e-az", "--hash-of", "ful"), "unknown hash_of 'ful': did you mean 'full'?"),
         (("subleq", "--agent", "az", "--seen", "action"), "unknown seen 'action': did you mean 'acting'?"),
         (("subleq", "--agent", "az", "--task", "identiy"), "identity"),
+        (("subleq", "--agent", "bdqn", "--preset", "paper-subleq"), "unknown preset 'paper-subleq'"),
+        (("deep-sea", "--agent", "bdqn", "--mask-probability", "0"), "mask_probability is 0.0: give a share"),
+        (("deep-sea", "--agent", "bdqn", "--hidden", "50", "0"), "hidden layers of [50, 0] units"),
+        (("deep-sea", "--agent", "bdqn", "--ensemble-size", "0"), "an ensemble of 0: give at least 1"),
+        (("deep-sea", "--agent", "bdqn", "--moves-per-update", "0"), "schedule.moves is 0"),
+        (("deep-sea", "--agent", "bdqn", "--evaluation-episodes", "0"), "evaluation.episodes is 0"),
+        (("deep-sea", "--agent", "bdqn", "--replay-capacity", "100"), "does not hold a warm_up of 128"),
         (("subleq", "--agent", "az", "--max-words", "99"), "has room for 1 to"),
         (("deep-sea", "--agent", "e-az", "--size", "1"), "Deep Sea of size 1: give a size from 2 to 100"),
         (("deep-sea", "--agent", "e-az", "--episodes", "0"), "at least one lane"),

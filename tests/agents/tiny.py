@@ -38,14 +38,30 @@ GUMBEL: dict[str, Any] = {
 }
 SUBLEQ = {**GUMBEL, "total_env_steps": 2048, "task": "negate-positives", "word_size": 32, "max_words": 4}
 MINATAR = {**GUMBEL, "channels": 2, "evaluation_steps": 5}
+BDQN: dict[str, Any] = {
+    "ensemble_size": 5,
+    "batch_size": 32,
+    "replay_capacity": 2000,
+    "warm_up": 40,
+    "total_env_steps": 1000,
+    "steps_between_evaluations": 100,
+}
+SUBLEQ_BDQN = {**BDQN, "task": "negate-positives", "word_size": 32, "max_words": 4}
+MINATAR_BDQN = {**BDQN, "evaluation_steps": 5}
 CHANGES = {"deep-sea": DEEP_SEA, "subleq": SUBLEQ, "minatar-breakout": MINATAR}
+CHANGES_OF_AGENTS = {
+    ("deep-sea", "bdqn"): {**BDQN, "size": 5},
+    ("subleq", "bdqn"): SUBLEQ_BDQN,
+    ("minatar-breakout", "bdqn"): MINATAR_BDQN,
+}
 
 
 @functools.cache
 def trainer(
     environment: str, agent: str, seeds: tuple[int, ...] = (0, 1), novelty: str | None = None
 ) -> SeedTrainer:
-    settings = dataclasses.replace(catalogue.settings(environment, agent), **CHANGES[environment])
+    changes = CHANGES_OF_AGENTS.get((environment, agent), CHANGES[environment])
+    settings = dataclasses.replace(catalogue.settings(environment, agent), **changes)
     if novelty is not None:
         settings = dataclasses.replace(settings, novelty=novelty)
     return catalogue.trainer(environment, agent, settings, seeds)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
+from emcts.agents import bdqn_settings as bdqn
 from emcts.agents import deep_sea, minatar, subleq
 from emcts.agents.choice import choose
 from emcts.agents.learner import Learner
@@ -16,6 +17,7 @@ AGENTS: Mapping[str, str] = {
     "e-az": "Epistemic AlphaZero: its search carries uncertainty, and explores by it",
     "az-ube": "AlphaZero that explores by the uncertainty of one step ahead",
     "az": "AlphaZero, which knows of no uncertainty",
+    "bdqn": "Bootstrapped DQN with randomised priors, which explores without planning",
 }
 MINATAR = tuple(f"minatar-{game.replace('_', '-')}" for game in GAMES)
 ENVIRONMENTS: Mapping[str, str] = {
@@ -88,12 +90,23 @@ def _planning(module: ModuleType, presets: Presets, *names: str) -> dict[str, Of
 def _on_minatar(environment: str) -> dict[str, Offer]:
     game = environment.removeprefix("minatar-").replace("-", "_")
     paper = dataclasses.replace(minatar.PAPER, game=game)
-    return _planning(minatar, {"default": paper, "paper-minatar": paper}, *AZ_FAMILY)
+    return {
+        **_planning(minatar, {"default": paper, "paper-minatar": paper}, *AZ_FAMILY),
+        "bdqn": Offer({"default": bdqn.MinAtarBdqnSettings(game=game)}, bdqn.in_minatar),
+    }
 
 
 AZ_FAMILY = ("e-az", "az-ube", "az")
 _OFFERS: Mapping[str, Mapping[str, Offer]] = {
-    "deep-sea": _planning(deep_sea, {"default": deep_sea.BEST, "paper-deep-sea": deep_sea.PAPER}, *AZ_FAMILY),
-    "subleq": _planning(subleq, {"default": subleq.BEST, "paper-subleq": subleq.PAPER}, *AZ_FAMILY),
+    "deep-sea": {
+        **_planning(deep_sea, {"default": deep_sea.BEST, "paper-deep-sea": deep_sea.PAPER}, *AZ_FAMILY),
+        "bdqn": Offer(
+            {"default": bdqn.DeepSeaBdqnSettings(), "paper-deep-sea": bdqn.PAPER}, bdqn.in_deep_sea
+        ),
+    },
+    "subleq": {
+        **_planning(subleq, {"default": subleq.BEST, "paper-subleq": subleq.PAPER}, *AZ_FAMILY),
+        "bdqn": Offer({"default": bdqn.SubleqBdqnSettings()}, bdqn.in_subleq),
+    },
     **{name: _on_minatar(name) for name in MINATAR},
 }

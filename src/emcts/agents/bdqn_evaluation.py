@@ -1,0 +1,71 @@
+"""Evaluation of Bootstrapped DQN: all members together, greedily."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from emcts.agents.evaluating import Evaluated
+from emcts.envs import AnyEnvironment
+from emcts.types import Key, Replaceable, record
+
+
+@record
+class _Game(Replaceable):
+    state: Any
+    over: Bool[Array, ""]
+    paid: Float[Array, ""]
+    length: Int[Array, ""]
+    key: Key
+
+
+@dataclasses.dataclass(frozen=True)
+class Greedy:
+    """Takes the action of highest mean over members, plus `beta` standard deviations.
+
+    This is ours: bsuite scores training, and evaluates nothing besides. An episode that has not ended after `max_steps`
+    is cut off.
+    """
+
+    episodes: int
+    max_steps: int
+    solved_return: float | None = None
+    beta: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("episodes", "max_steps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"evaluation.{name} is {getattr(self, name)}: give at least 1")
+
+    def play(
+        self,
+        env: AnyEnvironment,
+        values: Callable[[Any], Float[Array, "K A"]],
+        key: Key,
+        *,
+        episodes: int,
+        beta: float,
+    ) -> Evaluated:
+        """`values` are those of each member in a state."""
+
+        def going(game: _Game) -> Bool[Array, ""]:
+            return ~game.over & (game.length < self.max_steps)
+
+        def move(game: _Game) -> _Game:
+            key, step_key = jax.random.split(game.key)
+            of_members = values(game.state)
+            scores = of_members.mean(axis=0) + beta * of_members.std(axis=0)
+            action = jnp.argmax(jnp.where(env.legal(game.state), scores, -jnp.inf)).astype(jnp.int32)
+            after, outcome = env.step(game.state, action, step_key)
+            return _Game(after, outcome.over, game.paid + outcome.reward, game.length + 1, key)
+
+        def one(key: Key) -> _Game:
+            init_key, play_key = jax.random.split(key)
+            start = _Game(env.init(init_key), jnp.bool_(False), jnp.float32(0), jnp.int32(0), play_key)
+            return jax.lax.while_loop(going, move, start)
+
+        end = jax.vmap(one)(jax.random.split(key, episodes))
+        return Evaluated(end.paid, end.length)

@@ -1,0 +1,94 @@
+"""A whole sweep while it runs: what is done, and how long the rest will take."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from emcts.experiments.sweep import Job
+from emcts.runs.display import Display, Standing
+
+
+@dataclass
+class Tally:
+    """The work of a sweep, run by run. Work is steps times seeds; `rates` are steps a second, None where unknown."""
+
+    work: Sequence[int]
+    done: list[int]
+    rates: list[float | None]
+
+    @classmethod
+    def of(cls, jobs: Sequence[Job], rates: Sequence[float | None]) -> "Tally":
+        done = [job.work if job.is_over else job.env_steps * len(job.seeds) for job in jobs]
+        return cls([job.work for job in jobs], done, list(rates))
+
+    @property
+    def share(self) -> float:
+        return sum(self.done) / max(sum(self.work), 1)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """With the mean of the known rates where one is unknown; None if all are."""
+        left = [work - done for work, done in zip(self.work, self.done, strict=True)]
+        known = [rate for rate in self.rates if rate]
+        if not any(left):
+            return 0.0
+        if not known:
+            return None
+        usual = sum(known) / len(known)
+        return sum(rest / (rate or usual) for rest, rate in zip(left, self.rates, strict=True))
+
+
+@dataclass
+class SweepDisplay:
+    """Shows each run as `emcts train` would, and says now and then how the whole sweep stands."""
+
+    tally: Tally
+    job: int
+    jobs: Sequence[Job]
+    inner: Display
+    seconds: float = 60.0
+    told_at: float = field(default_factory=time.monotonic)
+
+    def __enter__(self) -> "SweepDisplay":
+        self.inner.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.inner.__exit__(kind, error, traceback)
+
+    def show(self, standing: Standing) -> None:
+        self.tally.done[self.job] = min(
+            standing.env_steps * len(self.jobs[self.job].seeds), self.tally.work[self.job]
+        )
+        if standing.steps_per_second is not None:
+            self.tally.rates[self.job] = standing.steps_per_second
+        self.inner.show(standing)
+        if time.monotonic() - self.told_at >= self.seconds:
+            self.tell(self.say)
+
+    def say(self, text: str) -> None:
+        self.inner.say(text)
+
+    def tell(self, say: Callable[[str], None]) -> None:
+        """One line on the whole sweep."""
+        self.told_at = time.monotonic()
+        over = sum(done >= work for done, work in zip(self.tally.done, self.tally.work, strict=True))
+        say(
+            f"sweep: {over} of {len(self.jobs)} runs over, {self.tally.share:.0%} of the steps, "
+            f"{duration(self.tally.seconds_left)} left"
+        )
+
+
+def duration(seconds: float | None) -> str:
+    """In hours, minutes and seconds."""
+    if seconds is None:
+        return "unknown time"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"

@@ -1,0 +1,112 @@
+"""What the runs of a row say, seed by seed: read from their files alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from emcts.envs.deep_sea import MOVE_COST, TREASURE
+from emcts.envs.deep_sea_regret import SOLVED_BELOW
+from emcts.experiments.results import Line, Table, number
+from emcts.experiments.sweep import Row
+from emcts.runs.figure import Curve, curve
+from emcts.runs.folder import Folder
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A row and its runs, each of some of the seeds."""
+
+    row: Row
+    folders: tuple[Folder, ...]
+
+    def setting(self, name: str) -> Any:
+        """As the runs have it."""
+        return self.folders[0].config().settings[name]
+
+    def seeds(self) -> Table:
+        """A line for each seed: how far it came, and when it first did what."""
+        lines: list[Line] = []
+        for folder in self.folders:
+            regret = _regret_steps(folder)
+            for seed in folder.summary().get("seeds", []):
+                lines.append(
+                    {
+                        "row": self.row.name,
+                        "label": self.row.label,
+                        "seed": seed["seed"],
+                        "env_steps": seed["env_steps"],
+                        "first_goal_step": seed["first_reward_step"],
+                        "solved_step": seed["solved_step"],
+                        "regret_step": regret.get(seed["seed"]),
+                        "final_return": seed["final_return"],
+                    }
+                )
+        return sorted(lines, key=lambda line: number(line["seed"]))
+
+    def curve(self, name: str) -> Curve | None:
+        """Of all seeds, over every step at which a run spoke; NaN where one did not."""
+        parts = [one for folder in self.folders if (one := curve(folder, name)) is not None]
+        if not parts:
+            return None
+        env_steps = np.unique(np.concatenate([one.env_steps for one in parts]))
+        return Curve(env_steps, np.concatenate([_spread(one, env_steps) for one in parts]))
+
+    def provenance(self) -> list[dict[str, Any]]:
+        """What made each run."""
+        return [_made(self.row, folder) for folder in self.folders]
+
+
+def steps_per_seed(
+    table: Table, row: str, name: str
+) -> tuple[Float[np.ndarray, "S"], Float[np.ndarray, "S"]]:
+    """Of the seeds of a row: when it happened, NaN if never; and how far each was followed."""
+    lines = [line for line in table if line["row"] == row]
+    when = [np.nan if line[name] is None else line[name] for line in lines]
+    return np.array(when, np.float64), np.array([line["env_steps"] for line in lines], np.float64)
+
+
+def _spread(one: Curve, env_steps: Int[np.ndarray, "T"]) -> Float[np.ndarray, "S T"]:
+    values = np.full((len(one.values), len(env_steps)), np.nan)
+    values[:, np.searchsorted(env_steps, one.env_steps)] = one.values
+    return values
+
+
+def _regret_steps(folder: Folder) -> dict[int, int]:
+    """The steps after which the average regret of a seed's training episodes first fell below 90%, if it did."""
+    if folder.config().environment != "deep-sea":
+        return {}
+    earned: dict[int, float] = {}
+    played: dict[int, float] = {}
+    solved: dict[int, int] = {}
+    for line in folder.metrics.read():
+        seed, episodes = line["seed"], line.get("episodes", 0.0)
+        earned[seed] = earned.get(seed, 0.0) + episodes * line.get("train_return", 0.0)
+        played[seed] = played.get(seed, 0.0) + episodes
+        regret = 1 - earned[seed] / max(played[seed], 1) / (TREASURE - MOVE_COST)
+        if regret < SOLVED_BELOW:
+            solved.setdefault(seed, line["env_steps"])
+    return solved
+
+
+def _made(row: Row, folder: Folder) -> dict[str, Any]:
+    summary, config = folder.summary(), folder.config()
+    by = {name: summary.get(name) for name in ("command", "commit", "versions", "device", "machine")}
+    return {
+        "row": row.name,
+        "run": folder.path.name,
+        "seeds": list(config.seeds),
+        "env_steps": max((seed["env_steps"] for seed in summary.get("seeds", [])), default=0),
+        "seconds": max((seed["seconds"] for seed in summary.get("seeds", [])), default=0.0),
+        "state": summary.get("state"),
+        **by,
+        "command": relative(by["command"] or ""),
+    }
+
+
+def relative(command: str) -> str:
+    """A command without the folders of the machine it ran on."""
+    parts: Sequence[str] = command.split()
+    return " ".join(part.rpartition("/")[2] if part.startswith("/") else part for part in parts)

@@ -1,0 +1,117 @@
+"""What is read off run folders: seed by seed, over several folders, and first times in tables."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emcts.experiments.curves import areas_table, curves_table, levels_table
+from emcts.experiments.evidence import relative
+from emcts.experiments.first_times import Claim, claims_table, summary_table, survival_table
+from tests.experiments.toys import RUNNER, WALKER, evidence, made_up_run
+
+
+def episodes(seed: int, env_steps: int, count: int, mean: float, **more: float) -> dict[str, Any]:
+    return {"seed": seed, "env_steps": env_steps, "episodes": float(count), "train_return": mean, **more}
+
+
+def test_two_folders_of_a_row_are_one_sample(tmp_path: Path) -> None:
+    lines = [episodes(2, 100, 5, 0.0, **{"return": 0.25}), episodes(2, 300, 5, 0.0, **{"return": 0.75})]
+    late = made_up_run(tmp_path / "b", lines, [{"seed": 2, "env_steps": 300}])
+    early = made_up_run(
+        tmp_path / "a",
+        [
+            episodes(0, 100, 10, 0.0, **{"return": 0.0}),
+            episodes(1, 100, 10, 0.09, **{"return": 1.0}),
+            episodes(0, 200, 10, 0.22, **{"return": 0.5}),
+            episodes(1, 200, 10, 0.09, **{"return": 1.0}),
+        ],
+        [
+            {"seed": 0, "env_steps": 200, "first_reward_step": 150, "final_return": 0.5},
+            {"seed": 1, "env_steps": 200},
+        ],
+    )
+    both = evidence(WALKER, late, early)
+    assert [(line["seed"], line["first_goal_step"], line["regret_step"]) for line in both.seeds()] == [
+        # 0.22 of 10 of 20 episodes is 0.11, over 0.99 is a regret of 8/9; 0.09 is one of 10/11.
+        (0, 150, 200),
+        (1, None, None),
+        (2, None, None),
+    ]
+    whole = both.curve("return")
+    assert whole is not None
+    np.testing.assert_array_equal(whole.env_steps, [100, 200, 300])
+    np.testing.assert_array_equal(
+        whole.values, [[0.25, np.nan, 0.75], [0.0, 0.5, np.nan], [1.0, 1.0, np.nan]]
+    )
+    assert both.curve("states_discovered") is None
+    (table,) = (curves_table([both], ["return", "states_discovered"]),)
+    assert [line["seeds"] for line in table] == [3, 2, 1]
+    assert table[0]["mean"] == pytest.approx(1.25 / 3)
+    assert table[0]["median"] == 0.25
+    (levels,) = levels_table([both], "return", [0.5, 0.9])
+    assert (levels["reaches_0.5"], levels["reaches_0.9"], levels["last_mean"]) == (200, None, 0.75)
+
+
+def test_where_runs_were_made_is_kept_and_machines_are_not(tmp_path: Path) -> None:
+    folder = made_up_run(tmp_path / "a", [], [{"seed": 3, "env_steps": 200, "seconds": 7.5}])
+    (made,) = evidence(WALKER, folder).provenance()
+    assert made["command"] == "emcts train --out a"
+    assert (made["row"], made["seeds"], made["env_steps"], made["seconds"]) == ("walk", [3], 200, 7.5)
+    assert relative("emcts train --out runs/x") == "emcts train --out runs/x"
+
+
+def seeds_of(row: str, *steps: float) -> list[dict[str, Any]]:
+    """First times; below 0 is a seed that was followed so far without."""
+    return [
+        {
+            "row": row,
+            "label": row.upper(),
+            "seed": seed,
+            "env_steps": abs(step),
+            "first": step if step > 0 else None,
+        }
+        for seed, step in enumerate(steps)
+    ]
+
+
+def test_first_times_with_unfinished_seeds() -> None:
+    seeds = [*seeds_of("a", 10, 20, 30, 40), *seeds_of("b", 30, -50, -50, 40), *seeds_of("c", -60, -60)]
+    a, b, c = summary_table(seeds, "first", {"b": {"paper_mean": 99.0}})
+    assert (a["seeds"], a["found"], a["mean_of_found"], a["median"]) == (4, 4, 25, 25)
+    assert (b["seeds"], b["found"], b["mean_of_found"], b["median"]) == (4, 2, 35, math.inf)
+    assert b["paper_mean"] == 99
+    assert [line["horizon"] for line in (a, b, c)] == [50] * 3, "what all were followed to"
+    assert (a["restricted_mean"], b["restricted_mean"], c["restricted_mean"]) == (25, 42.5, 50)
+    assert (c["found"], c["median"]) == (0, math.inf)
+
+    (claim,) = claims_table(seeds, "first", [Claim("a", "b"), Claim("a", "absent")])
+    assert claim["difference_of_restricted_means"] == 25 - 42.5
+    assert claim["seeds"] == "4 and 4"
+    assert isinstance(claim["log_rank_p"], float)
+    assert 0.01 < claim["log_rank_p"] < 0.1
+    assert isinstance(claim["permutation_p"], float)
+    assert 0.01 < claim["permutation_p"] < 0.2
+
+    of_b = [
+        (line["env_steps"], line["not_yet"]) for line in survival_table(seeds, "first") if line["row"] == "b"
+    ]
+    assert of_b == [(0, 1), (30, 0.75), (40, 0.5), (50, 0.5)]
+
+
+def test_areas_up_to_the_step_both_have_come_to(tmp_path: Path) -> None:
+    def run(name: str, returns: dict[int, tuple[float, float]]) -> Any:
+        lines = [
+            {"seed": seed, "env_steps": step, "return": values[seed]}
+            for step, values in returns.items()
+            for seed in (0, 1)
+        ]
+        return made_up_run(tmp_path / name, lines, [{"seed": 0}, {"seed": 1}])
+
+    slow = evidence(WALKER, run("slow", {100: (0.0, 0.0), 200: (0.0, 0.5), 300: (1.0, 1.0)}))
+    fast = evidence(RUNNER, run("fast", {100: (0.5, 0.5), 200: (1.0, 1.0)}))
+    (line,) = areas_table([slow, fast], "return", [("run", "walk"), ("run", "absent")])
+    assert (line["first_mean"], line["second_mean"], line["up_to"]) == (0.75, 0.125, 200)
+    assert line["permutation_p"] == 2 / 6

@@ -10,7 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from benchmarks import train as benchmark
 from jaxtyping import Array, Bool, Int
+from rich.console import Console
 
 from emcts.agents.agent import Schedule
 from emcts.agents.bdqn import Bdqn
@@ -25,7 +27,7 @@ from emcts.runs.checkpoints import Checkpoints
 from emcts.types import Key
 from tests.agents.chain import GAMMA, LENGTH, ON, STOP, Chain, ChainState
 from tests.agents.test_training import assert_equal
-from tests.agents.tiny import advanced, table, trainer
+from tests.agents.tiny import BDQN, advanced, table, trainer
 
 KEY = jax.random.key(0)
 
@@ -266,6 +268,24 @@ def test_it_solves_deep_sea() -> None:
     diagonal = np.arange(5)
     np.testing.assert_allclose(maps["value"][:, diagonal, diagonal], [0.99 ** (4 - diagonal)] * 2, atol=0.05)
     assert np.all(np.isnan(maps["value std"][:, 0, 1:]))
+
+
+def test_a_seed_does_not_feel_its_neighbours() -> None:
+    one, two = trainer("deep-sea", "bdqn", (0, 1)), trainer("deep-sea", "bdqn", (1, 7))
+    _, reports = advanced(one, one.init(), 3)
+    _, others = advanced(one, two.init(), 3)
+    for name in reports[-1].metrics:
+        np.testing.assert_array_equal(table(reports, name)[:, 1], table(others, name)[:, 0])
+    assert not np.array_equal(table(reports, "loss")[:, 0], table(others, "loss")[:, 1])
+
+
+def test_its_speed_is_measured_without_the_parts_of_a_search(capsys: pytest.CaptureFixture[str]) -> None:
+    case = benchmark.Case("deep-sea", "default", 2, {**BDQN, "size": 5}, agent="bdqn")
+    row = benchmark.measure(case, rounds=1, seconds=0.0)
+    assert row["steps_per_second"] == pytest.approx(2 / (row["iteration_ms"] / 1e3))
+    assert not any(name.endswith("_share") for name in row)
+    Console(width=120).print(benchmark._shares([row]))
+    assert f"{row['iteration_ms']:,.1f}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("environment", ["subleq", "minatar-breakout"])

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import optax
 import pytest
 from benchmarks import train as benchmark
 from jaxtyping import Array, Bool, Int
-from rich.console import Console
 
 from emcts.agents.agent import Schedule
 from emcts.agents.bdqn import Bdqn
@@ -279,12 +279,15 @@ def test_a_seed_does_not_feel_its_neighbours() -> None:
     assert not np.array_equal(table(reports, "loss")[:, 0], table(others, "loss")[:, 1])
 
 
-def test_its_speed_is_measured_without_the_parts_of_a_search(capsys: pytest.CaptureFixture[str]) -> None:
+def test_its_speed_is_measured_without_the_parts_of_a_search(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     case = benchmark.Case("deep-sea", "default", 2, {**BDQN, "size": 5}, agent="bdqn")
-    row = benchmark.measure(case, rounds=1, seconds=0.0)
+    monkeypatch.setattr(benchmark, "SMOKE", (case,))
+    benchmark.main(smoke=True, out=tmp_path / "train.json")
+    (row,) = json.loads((tmp_path / "train.json").read_text())["cases"]
     assert row["steps_per_second"] == pytest.approx(2 / (row["iteration_ms"] / 1e3))
     assert not any(name.endswith("_share") for name in row)
-    Console(width=120).print(benchmark._shares([row]))
     assert f"{row['iteration_ms']:,.1f}" in capsys.readouterr().out
 
 

@@ -137,17 +137,18 @@ def main(
     *,
     sizes: tuple[int, ...] = (10, 14, 20),
     seeds: int = 5,
+    first_seed: int = 0,
     batch_size: int = 1280,
     ensemble_size: int = 10,
     episodes: int = 10_000,
     out: Path = Path("bdqn.csv"),
 ) -> None:
-    """Runs `agent`, bsuite or emcts, for every size and every seed from 0 on."""
+    """Runs `agent`, bsuite or emcts, for every size and so many seeds from the first on."""
     if agent not in AGENTS:
         raise SystemExit(f"unknown agent {agent!r}: give {' or '.join(AGENTS)}")
     for size in sizes:
         settings = DeepSeaBdqnSettings(size=size, batch_size=batch_size, ensemble_size=ensemble_size)
-        for seed in range(seeds):
+        for seed in range(first_seed, first_seed + seeds):
             row = dataclasses.asdict(measure(agent, settings, seed, episodes))
             print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)
             new = not out.exists()

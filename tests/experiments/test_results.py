@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from emcts.experiments.results import Results, lines_of, number, values
+from emcts.experiments.results import Results, Table, lines_of, number, values
 
 
 def test_tables_come_back_as_they_were(tmp_path: Path) -> None:
     results = Results(tmp_path / "new" / "table-1")
-    table = [
+    table: Table = [
         {"label": "E-AZ, RND", "steps": 8299.0, "share": 0.123456789, "never": None},
         {"label": 'a "quoted" name', "steps": math.inf, "share": math.nan, "never": 3},
     ]
@@ -29,7 +29,7 @@ def test_lines_with_other_columns_fit_into_one_file(tmp_path: Path) -> None:
 
 
 def test_cells() -> None:
-    table = [{"row": "a", "seed": 0}, {"row": "b", "seed": 0}, {"row": "a", "seed": 1}]
+    table: Table = [{"row": "a", "seed": 0}, {"row": "b", "seed": 0}, {"row": "a", "seed": 1}]
     assert lines_of(table, row="a", seed=1) == [table[2]]
     assert values(table, "row") == ["a", "b"]
     assert math.isnan(number(None))

@@ -1,0 +1,176 @@
+"""`emcts reproduce` from end to end: with toys, to see how a sweep goes on, and every name for real, made small."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import pytest
+from matplotlib.figure import Figure
+
+from emcts.cli import main
+from emcts.cli import reproduce as command
+from emcts.experiments.curves import curves_table, draw_curves
+from emcts.experiments.evidence import Evidence
+from emcts.experiments.experiment import Experiment
+from emcts.experiments.first_times import summary_table
+from emcts.experiments.results import Tables
+from tests.experiments.toys import RUNNER, WALKER
+from tests.runs.toy import ToyCatalogue, ToyTrainer
+
+
+def analyse(evidence: Sequence[Evidence]) -> Tables:
+    seeds = [line for one in evidence for line in one.seeds()]
+    return {"curves": curves_table(evidence, ["return"]), "summary": summary_table(seeds, "solved_step")}
+
+
+def draw(tables: Tables) -> Figure:
+    figure = Figure()
+    draw_curves(figure.subplots(), tables["curves"], "return")
+    return figure
+
+
+TOY = Experiment(
+    "toy", "walks", (WALKER, RUNNER), (), analyse, draw, {"summary": ("label", "seeds", "found")}
+)
+
+
+@pytest.fixture
+def toys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In a folder of its own, with the toy catalogue and an experiment of toys."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("emcts.cli.catalogue.installed", ToyCatalogue)
+    monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
+    monkeypatch.setattr(command, "EXPERIMENTS", {"toy": TOY})
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    return " ".join(capsys.readouterr().out.split())
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as caught:
+        main(["reproduce", *arguments])
+    assert caught.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("toys")
+def test_from_the_sweep_to_the_picture(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["reproduce", "toy"])
+    out = said(capsys)
+    assert "run 4 of 4: Runner, 2 seeds, in runs/reproduce/run-seeds-0-1" in out
+    assert "sweep: 4 of 4 runs over, 100% of the steps, 0:00:00 left" in out
+    assert "Walker 5 3" in out, "the first seed of each of the three runs"
+    made = json.loads(Path("results/toy/made.json").read_text())
+    assert made["command"] == "emcts reproduce toy"
+    assert [(run["row"], run["seeds"]) for run in made["runs"]][-1] == ("run", [0, 1])
+    assert {"commit", "device", "versions"} <= set(made)
+    before = Path("results/toy/toy.png").read_bytes()
+    Path("results/toy/toy.png").unlink()
+    main(["reproduce", "toy", "--from-results"])
+    assert Path("results/toy/toy.png").read_bytes() == before
+    main(["reproduce", "toy"])
+    assert "run 1 of 4" not in said(capsys), "nothing is left to run"
+
+
+@pytest.mark.usefixtures("toys")
+def test_a_stopped_sweep_goes_on(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = ToyTrainer.advance
+
+    def advance(self: ToyTrainer, state: Any) -> Any:
+        state, progress = whole(self, state)
+        if self.seeds == (2, 3) and progress.env_steps == 300:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return state, progress
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ToyTrainer, "advance", advance)
+        with pytest.raises(SystemExit) as caught:
+            main(["reproduce", "toy", "--agents", "walker"])
+    assert caught.value.code == 143
+    assert "the sweep goes on with the same command" in said(capsys)
+    assert not Path("results").exists()
+    first = Path("runs/reproduce/walk-seeds-0-1/metrics.jsonl").stat().st_mtime_ns
+    main(["reproduce", "toy", "--agents", "walker"])
+    out = said(capsys)
+    assert "goes on from step 300" in out
+    assert Path("runs/reproduce/walk-seeds-0-1/metrics.jsonl").stat().st_mtime_ns == first
+    assert not list(Path("runs/reproduce").glob("run-*")), "runners were not asked for"
+
+
+@pytest.mark.usefixtures("toys")
+def test_a_plan_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["reproduce", "toy", "--plan", "--seeds", "3", "--steps", "500", "--paper-settings"])
+    out = said(capsys)
+    assert "walk 0 to 1 500 1,000 unknown unknown" in out
+    assert "3,000 0:00:00 and more" in out
+    assert list(Path().iterdir()) == []
+
+
+@pytest.mark.usefixtures("toys")
+def test_runs_from_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["train", "plain", "--agent", "walker", "--seeds", "2", "--out", "mine", "--ballast", "9"])
+    main(["reproduce", "toy", "--from-runs", "mine"])
+    assert "Walker 2 1" in said(capsys)
+    (run,) = json.loads(Path("results/toy/made.json").read_text())["runs"]
+    assert run["differs"] == {"ballast": [9, 8]}
+    main(["train", "hilly", "--agent", "walker", "--seeds", "1", "--out", "other"])
+    assert "other (walker on hilly) is of no row of toy" in refused(capsys, "toy", "--from-runs", "other")
+
+
+@pytest.mark.usefixtures("toys")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("tyo",), "unknown figure or table 'tyo': did you mean 'toy'?"),
+        (("toy", "--agents", "walkr"), "unknown agent of this sweep 'walkr': did you mean 'walker'?"),
+        (("toy", "--seeds", "0"), "--seeds 0: give at least 1"),
+        (("toy", "--from-results"), "no results in results/toy: run the sweep first"),
+        (("toy", "--from-runs", "nowhere"), "nowhere is no run"),
+    ],
+)
+def test_bad_input_is_refused(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    assert message in refused(capsys, *arguments)
+    assert list(Path().iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for the runs of all sweeps, and one for what JAX compiled, which serves those that share a program."""
+    names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+    before = {name: getattr(jax.config, name) for name in names}
+    jax.config.update(names[0], str(tmp_path_factory.mktemp("compiled")))
+    jax.config.update(names[1], 0.5)
+    yield tmp_path_factory.mktemp("runs")
+    for name, value in before.items():
+        jax.config.update(name, value)
+
+
+SMOKE = {
+    "table-1": ("E-AZ, RND", "perfect novelty"),
+    "figure-4": ("figure-4.png",),
+    "figure-3": ("search", "UBE head"),
+    "figure-2-left": ("BDQN",),
+    "figure-2-right": ("average regret",),
+    "figure-2-middle": ("E-AZ, RND",),
+}
+
+
+@pytest.mark.parametrize("name", SMOKE)
+def test_every_figure_of_deep_sea_made_small(
+    name: str, compiled_once: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["reproduce", name, "--smoke", "--out", str(compiled_once)])
+    out = said(capsys)
+    for words in SMOKE[name]:
+        assert words in out
+    results = compiled_once / "results" / name
+    assert 5_000 < (results / f"{name}.png").stat().st_size < 300_000
+    made = json.loads((results / "made.json").read_text())
+    assert all(run["state"] == "finished" and run["differs"] == {} for run in made["runs"])

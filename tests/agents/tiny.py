@@ -46,10 +46,22 @@ BDQN: dict[str, Any] = {
     "total_env_steps": 1000,
     "steps_between_evaluations": 100,
 }
+LEARNED: dict[str, Any] = {"sequence": 3, "dynamics": (16,)}
+LEARNED_SEA = {
+    **{name: value for name, value in DEEP_SEA.items() if name != "width"},
+    **LEARNED,
+    "latent": 16,
+    "representation": (32,),
+    "heads": (32,),
+    "ube_head": (32,),
+}
+LEARNED_MINATAR = {**MINATAR, **LEARNED, "ensemble_size": 2}
 SUBLEQ_BDQN = {**BDQN, "task": "negate-positives", "word_size": 32, "max_words": 4}
 MINATAR_BDQN = {**BDQN, "evaluation_steps": 5}
 CHANGES = {"deep-sea": DEEP_SEA, "subleq": SUBLEQ, "minatar-breakout": MINATAR}
 CHANGES_OF_AGENTS = {
+    **{("deep-sea", agent): LEARNED_SEA for agent in ("e-mz", "mz-ube", "mz")},
+    **{("minatar-breakout", agent): LEARNED_MINATAR for agent in ("e-mz", "mz-ube", "mz")},
     ("deep-sea", "bdqn"): {**BDQN, "size": 5},
     ("subleq", "bdqn"): SUBLEQ_BDQN,
     ("minatar-breakout", "bdqn"): MINATAR_BDQN,
@@ -58,10 +70,14 @@ CHANGES_OF_AGENTS = {
 
 @functools.cache
 def trainer(
-    environment: str, agent: str, seeds: tuple[int, ...] = (0, 1), novelty: str | None = None
+    environment: str,
+    agent: str,
+    seeds: tuple[int, ...] = (0, 1),
+    novelty: str | None = None,
+    preset: str | None = None,
 ) -> SeedTrainer:
     changes = CHANGES_OF_AGENTS.get((environment, agent), CHANGES[environment])
-    settings = dataclasses.replace(catalogue.settings(environment, agent), **changes)
+    settings = dataclasses.replace(catalogue.settings(environment, agent, preset), **changes)
     if novelty is not None:
         settings = dataclasses.replace(settings, novelty=novelty)
     return catalogue.trainer(environment, agent, settings, seeds)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import emcts
-from emcts.models.beyond_known import BeyondKnownModel
+from emcts.models.beyond_known import BeyondKnownModel, BeyondKnownPlanning
 
 R_MAX, GAMMA, ENDS_AFTER = 2.0, 0.5, 4
 
@@ -66,3 +66,40 @@ def test_without_the_wrapper_later_transitions_look_known() -> None:
 def test_bad_numbers(options: dict[str, float], word: str) -> None:
     with pytest.raises(ValueError, match=word):
         BeyondKnownModel(corridor, **options)
+
+
+class Corridor:
+    """The same corridor as a planning model: states are positions."""
+
+    def root(self, states: Any, prior: Any) -> Any:
+        ones = jnp.ones(states.shape)
+        return emcts.RootFnOutput(jnp.zeros((*states.shape, 1)), 0 * ones, states, 0.09 * ones)
+
+    def recurrent_fn(self, prior: Any) -> Any:
+        return corridor
+
+    def illegal(self, states: Any) -> Any:
+        return jnp.zeros((*states.shape, 1), bool)
+
+    def judged(self, states: Any) -> Any:
+        raise NotImplementedError
+
+    def step(self, states: Any, actions: Any, key: Any) -> Any:
+        return corridor(None, key, actions, states)[0]
+
+
+def test_a_planning_model_follows_the_rule_in_search_and_one_step_ahead() -> None:
+    model = BeyondKnownPlanning(Corridor(), R_MAX, GAMMA, R_MAX**2)
+    states = jnp.zeros(1, jnp.int32)
+
+    def prior(judged: Any) -> Any:
+        return jnp.zeros((1, 1))
+
+    step = model.recurrent_fn(prior)
+    root = model.root(states, prior)
+    tree = jax.jit(lambda key: emcts.uct_policy(None, key, root, step, 4).search_tree)(jax.random.key(0))
+    np.testing.assert_allclose(tree.edge_reward_variances, search(4).edge_reward_variances)
+    np.testing.assert_allclose(tree.raw_value_stds, search(4).raw_value_stds)
+    ahead = model.step(jnp.arange(3), jnp.zeros(3, jnp.int32), jax.random.key(0))
+    np.testing.assert_allclose(ahead.reward_variance, [0.25, R_MAX**2, 0.25])
+    np.testing.assert_allclose(ahead.value_variance, [0.09, (R_MAX / (1 - GAMMA)) ** 2, 0.09], rtol=1e-6)

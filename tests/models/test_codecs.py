@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from emcts.models.codecs import Categorical, Policy, Tanh, Unit, squash, unsquash
+from emcts.models.codecs import Categorical, Chance, Policy, Tanh, Unit, squash, unsquash
 
 VALUES = np.array([-117.0, -30.5, -1.0, -0.00025, -1e-6, 0.0, 1e-6, 0.0001, 0.25, 0.99, 1.0, 8.1, 117.0])
 
@@ -82,3 +82,15 @@ def test_the_policy_loss_is_a_divergence() -> None:
 def test_a_support_needs_room() -> None:
     with pytest.raises(ValueError, match="limit must be at least 1"):
         Categorical(0)
+
+
+def test_a_chance_starts_near_one_and_is_judged_by_its_logarithm() -> None:
+    codec = Chance()
+    assert codec.decode(jnp.zeros(1)) > 0.95
+    for raw in (-4.0, -3.0, 1.0):
+        chance = 1 / (1 + np.exp(-raw - codec.START))
+        np.testing.assert_allclose(codec.decode(jnp.array([raw])), chance, rtol=1e-5)
+        np.testing.assert_allclose(codec.loss(jnp.array([raw]), jnp.float32(1)), -np.log(chance), rtol=1e-4)
+        np.testing.assert_allclose(
+            codec.loss(jnp.array([raw]), jnp.float32(0)), -np.log(1 - chance), rtol=1e-4
+        )

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from emcts.agents import bdqn_settings as bdqn
-from emcts.agents import deep_sea, minatar, subleq
+from emcts.agents import deep_sea, deep_sea_mz, minatar, minatar_mz, subleq
 from emcts.agents.choice import choose
 from emcts.agents.learner import Learner
 from emcts.agents.searching import Searching
@@ -17,6 +17,9 @@ AGENTS: Mapping[str, str] = {
     "e-az": "Epistemic AlphaZero: its search carries uncertainty, and explores by it",
     "az-ube": "AlphaZero that explores by the uncertainty of one step ahead",
     "az": "AlphaZero, which knows of no uncertainty",
+    "e-mz": "Epistemic MuZero: the same with a learned model",
+    "mz-ube": "MuZero that explores by the uncertainty of one step ahead",
+    "mz": "MuZero, which knows of no uncertainty",
     "bdqn": "Bootstrapped DQN with randomised priors, which explores without planning",
 }
 MINATAR = tuple(f"minatar-{game.replace('_', '-')}" for game in GAMES)
@@ -90,16 +93,29 @@ def _planning(module: ModuleType, presets: Presets, *names: str) -> dict[str, Of
 def _on_minatar(environment: str) -> dict[str, Offer]:
     game = environment.removeprefix("minatar-").replace("-", "_")
     paper = dataclasses.replace(minatar.PAPER, game=game)
+    learned = {
+        "default": dataclasses.replace(minatar_mz.BEST, game=game),
+        "paper-minatar": dataclasses.replace(minatar_mz.PAPER, game=game),
+    }
     return {
         **_planning(minatar, {"default": paper, "paper-minatar": paper}, *AZ_FAMILY),
+        **_planning(minatar_mz, learned, *MZ_FAMILY),
         "bdqn": Offer({"default": bdqn.MinAtarBdqnSettings(game=game)}, bdqn.in_minatar),
     }
 
 
 AZ_FAMILY = ("e-az", "az-ube", "az")
+MZ_FAMILY = ("e-mz", "mz-ube", "mz")
+_LEARNED_SEA = {
+    "default": deep_sea_mz.BEST,
+    "anchored": deep_sea_mz.ANCHORED,
+    "paper-deep-sea-abstracted": deep_sea_mz.PAPER_ABSTRACTED,
+    "paper-deep-sea-anchored": deep_sea_mz.PAPER_ANCHORED,
+}
 _OFFERS: Mapping[str, Mapping[str, Offer]] = {
     "deep-sea": {
         **_planning(deep_sea, {"default": deep_sea.BEST, "paper-deep-sea": deep_sea.PAPER}, *AZ_FAMILY),
+        **_planning(deep_sea_mz, _LEARNED_SEA, *MZ_FAMILY),
         "bdqn": Offer(
             {"default": bdqn.DeepSeaBdqnSettings(), "paper-deep-sea": bdqn.PAPER}, bdqn.in_deep_sea
         ),

@@ -1,0 +1,305 @@
+"""Learned worlds: what an unroll counts, what its losses reach, and what a small world teaches."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from emcts.agents.agent import LossWeights
+from emcts.agents.losses import batch_loss
+from emcts.agents.targets import Story, Targets
+from emcts.envs import DeepSea
+from emcts.models.abstracted import Consistent, Sizes, ValueEquivalent, abstracted_networks
+from emcts.models.anchored import Anchored, anchored_networks, row_and_column
+from emcts.models.judges import Unaware
+from emcts.models.layers import mlp
+from emcts.models.learned import LearnedMind, LearnedModel, half_gradient
+from emcts.models.senses import Followed, Latents
+from emcts.novelty import Counts
+
+KEY = jax.random.key(0)
+ENV = DeepSea(3, seed=2)
+GAMMA = 0.9
+SIZES = Sizes(latent=12, representation=(16,), dynamics=(16,), heads=(16,), ube=(16,))
+
+
+def abstracted(grounding: Any = ValueEquivalent()) -> tuple[LearnedMind, Any]:  # noqa: B008
+    mind = LearnedMind(
+        Latents(Unaware()), grounding, lambda env, state: env.index(state), GAMMA, few_states=True
+    )
+    body = mlp(ENV.num_states, (16, 12), key=KEY, finite=True)
+    networks = abstracted_networks(body, 2, sizes=SIZES, limit=10, ube=True, exploration=False, key=KEY)
+    return mind, networks
+
+
+def anchored() -> tuple[LearnedMind, Any]:
+    mind = LearnedMind(Latents(Unaware()), Anchored(), row_and_column, GAMMA, few_states=True)
+    return mind, anchored_networks(6, 2, sizes=SIZES, limit=10, ube=True, key=KEY)
+
+
+def loud(networks: Any) -> Any:
+    """Heads begin silent, and silent heads send no gradient back: give them something to say."""
+    leaves, tree = jax.tree.flatten(networks)
+    keys = jax.random.split(KEY, len(leaves))
+    noise = [leaf + 0.3 * jax.random.normal(key, leaf.shape) for leaf, key in zip(leaves, keys, strict=True)]
+    return jax.tree.unflatten(tree, noise)
+
+
+def walk(actions: np.ndarray) -> tuple[Any, Any, np.ndarray, np.ndarray]:
+    """States, next states, rewards and ends of a life in which each end is followed by a new episode."""
+    step = jax.jit(ENV.step)
+    state, states, after, rewards, over = ENV.init(KEY), [], [], [], []
+    for action in actions:
+        moved, outcome = step(state, jnp.int32(action), KEY)
+        states.append(state)
+        after.append(moved)
+        rewards.append(float(outcome.reward))
+        over.append(bool(outcome.terminated))
+        state = ENV.init(KEY) if over[-1] else moved
+    stack = lambda rows: jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)  # noqa: E731
+    return stack(states), stack(after), np.array(rewards, np.float32), np.array(over)
+
+
+ACTIONS = np.array([1, 0, 1, 1, 0], np.int32)
+STATES, AFTER, REWARDS, OVER = walk(ACTIONS)  # ends at the third of five moves
+
+
+def story(states: Any = STATES) -> Story:
+    """K stories of one move each, as `learning` hands them over."""
+    return Story(
+        states=jax.tree.map(lambda one, two: jnp.stack([one, two], axis=1), states, AFTER),
+        actions=jnp.asarray(ACTIONS)[:, None],
+        rewards=jnp.asarray(REWARDS)[:, None],
+        terminated=jnp.asarray(OVER)[:, None],
+        truncated=jnp.zeros((len(ACTIONS), 1), bool),
+        policy=jnp.full((len(ACTIONS), 2), 0.5),
+    )
+
+
+def targets() -> Targets:
+    rng = np.random.default_rng(1)
+    number = len(ACTIONS)
+
+    def draw(low: float, high: float) -> Any:
+        return jnp.asarray(rng.uniform(low, high, number), jnp.float32)
+
+    return Targets(
+        value=draw(-1, 1),
+        policy=jnp.asarray(rng.dirichlet([1, 1], number), jnp.float32),
+        exploration=jnp.full((number, 2), 0.5),
+        ube=draw(0, 2),
+        reward=jnp.asarray(REWARDS),
+        terminated=jnp.asarray(OVER),
+        local_variance=draw(0, 1),
+    )
+
+
+def as_batch(tree: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf[None], tree)
+
+
+def loss(networks: Any, mind: LearnedMind, story: Story, targets: Targets, weights: LossWeights) -> Any:
+    return batch_loss(networks, mind, ENV, as_batch(story), as_batch(targets), jnp.ones(1), weights)
+
+
+@pytest.mark.parametrize("make", [abstracted, anchored])
+def test_nothing_counts_after_an_end(make: Any) -> None:
+    mind, networks = make()
+    networks = loud(networks)
+    said = jax.jit(lambda: mind.unroll(ENV, networks, STATES, jnp.asarray(ACTIONS), jnp.asarray(OVER)))()
+    assert said.counts.tolist() == [True, True, True, False, False]
+    run = jax.jit(lambda targets: loss(networks, mind, story(), targets, LossWeights())[0])
+    whole = run(targets())
+    for name in ("value", "policy", "ube", "reward", "terminated"):
+        wanted = getattr(targets(), name)
+        other = ~wanted if wanted.dtype == bool else wanted + 0.25
+        later, at_the_end = (targets().replace(**{name: wanted.at[k].set(other[k])}) for k in (3, 2))
+        assert run(later) == whole
+        assert run(at_the_end) != whole
+
+
+@pytest.mark.parametrize("make", [abstracted, anchored])
+def test_the_losses_of_an_unroll_by_hand(make: Any) -> None:
+    """One step after the other, without a scan: the mean over what counts of each head's loss."""
+    mind, networks = make()
+    networks = loud(networks)
+    _, learned = jax.jit(lambda: loss(networks, mind, story(), targets(), LossWeights()))()
+    latent = mind.encode(ENV, networks, jax.tree.map(lambda leaf: leaf[0], STATES))
+    value, reward, going, drift = [], [], [], []
+    for k in range(3):
+        pair = jnp.concatenate([latent, jax.nn.one_hot(ACTIONS[k], 2)])
+        heads = networks.heads
+        value.append(heads.value.codec.loss(heads.value(latent), targets().value[k]))
+        reward.append(heads.reward.codec.loss(heads.reward(pair), targets().reward[k]))
+        going.append(-jnp.log(jnp.abs(OVER[k] - jax.nn.sigmoid(heads.going(pair)[0] + 3.0))))
+        there = mind.encode(ENV, networks, jax.tree.map(lambda leaf, k=k: leaf[k], STATES))
+        drift.append(mind.grounding.drift(latent, there) if k else 0.0)
+        latent = networks.dynamics(pair)
+    for name, parts in {"value": value, "reward": reward, "going": going, "drift": drift}.items():
+        np.testing.assert_allclose(getattr(learned.losses, name), np.mean(parts), rtol=2e-4, err_msg=name)
+
+
+def test_only_the_first_state_is_seen() -> None:
+    mind, networks = abstracted()
+    networks = loud(networks)
+    run = jax.jit(
+        lambda states: mind.unroll(ENV, networks, states, jnp.asarray(ACTIONS), jnp.asarray(OVER)).raw
+    )
+    plain = run(STATES)
+    other = jax.tree.map(lambda leaf: leaf.at[1:].set(0), STATES)
+    np.testing.assert_array_equal(run(other).value, plain.value)
+    first = jax.tree.map(lambda leaf: leaf.at[0].set(1), STATES)
+    assert not np.allclose(run(first).value, plain.value)
+
+
+ONLY = {
+    "heads": LossWeights(drift=0.0),
+    "drift": LossWeights(*[0.0] * 6, drift=1.0),
+}
+
+
+@pytest.mark.parametrize(
+    ("make", "only", "dynamics", "heads"),
+    [
+        (abstracted, "heads", True, True),
+        (abstracted, "drift", False, False),
+        (lambda: abstracted(Consistent()), "drift", True, False),
+        (anchored, "heads", False, True),
+        (anchored, "drift", True, False),
+    ],
+)
+def test_which_losses_reach_the_dynamics(make: Any, only: str, dynamics: bool, heads: bool) -> None:
+    mind, networks = make()
+    gradient = jax.jit(
+        lambda networks: jax.grad(loss, has_aux=True)(networks, mind, story(), targets(), ONLY[only])[0]
+    )(loud(networks))
+
+    def reached(part: Any) -> bool:
+        return any(np.any(np.asarray(leaf) != 0) for leaf in jax.tree.leaves(part))
+
+    assert reached(gradient.dynamics) == dynamics
+    assert reached(gradient.heads) == heads
+
+
+def test_half_of_the_gradient_comes_back() -> None:
+    x = jnp.array([1.0, -2.0])
+    np.testing.assert_array_equal(half_gradient(x), x)
+    np.testing.assert_array_equal(jax.grad(lambda x: half_gradient(x).sum())(x), [0.5, 0.5])
+
+
+def two_moves(cell: Any, actions: Any) -> tuple[Story, Targets]:
+    """From a cell, with true rewards, values, ends, and a variance that tells columns apart."""
+    first = ENV.state_at(cell)
+    second, one = ENV.step(first, actions[0], KEY)
+    third, two = ENV.step(second, actions[1], KEY)
+
+    def pair(one: Any, two: Any) -> Any:
+        return jax.tree.map(lambda a, b: jnp.stack([a, b]), one, two)
+
+    where, outcome = pair(first, second), pair(one, two)
+    story = Story(
+        states=jax.tree.map(lambda a, b: jnp.stack([a, b], axis=1), where, pair(second, third)),
+        actions=actions[:, None],
+        rewards=outcome.reward[:, None],
+        terminated=outcome.terminated[:, None],
+        truncated=jnp.zeros((2, 1), bool),
+        policy=jnp.full((2, 2), 0.5),
+    )
+    return story, Targets(
+        value=jax.vmap(ENV.optimal_value)(where),
+        policy=jax.nn.one_hot(jax.vmap(ENV.optimal_action)(where), 2),
+        exploration=jnp.full((2, 2), 0.5),
+        ube=1.0 + where.column,
+        reward=outcome.reward,
+        terminated=outcome.terminated,
+        local_variance=jnp.zeros(2),
+    )
+
+
+def every_two_moves() -> tuple[Story, Targets]:
+    cells = jnp.repeat(jnp.arange(ENV.num_states), 4)
+    actions = jnp.tile(jnp.array([[0, 0], [0, 1], [1, 0], [1, 1]]), (ENV.num_states, 1))
+    return jax.vmap(two_moves)(cells, actions)
+
+
+@pytest.mark.parametrize("make", [abstracted, lambda: abstracted(Consistent()), anchored])
+def test_a_small_world_is_learned(make: Any) -> None:
+    """After a short training the model foretells rewards, ends, and the values and variances of what comes next."""
+    mind, networks = make()
+    batch, wanted = every_two_moves()
+    optimiser = optax.adam(1e-2)
+
+    @jax.jit
+    def train(networks: Any) -> Any:
+        def update(carry: Any, _: None) -> Any:
+            networks, state = carry
+            gradient, learned = jax.grad(batch_loss, has_aux=True)(
+                networks, mind, ENV, batch, wanted, jnp.ones(len(batch.actions)), LossWeights()
+            )
+            changes, state = optimiser.update(gradient, state)
+            return (optax.apply_updates(networks, changes), state), learned.total
+
+        return jax.lax.scan(update, (networks, optimiser.init(networks)), None, length=500)[0][0]
+
+    networks = train(networks)
+    cells = jax.vmap(ENV.state_at)(jnp.arange(ENV.num_states))
+    for action in (0, 1):
+        actions = jnp.full(ENV.num_states, action)
+        model = mind.models(ENV, networks)(())
+        out = jax.jit(lambda actions=actions, model=model: model.step(cells, actions, KEY))()
+        after, outcome = jax.vmap(ENV.step, in_axes=(0, 0, None))(cells, actions, KEY)
+        inside = ~np.asarray(outcome.terminated)
+        np.testing.assert_allclose(out.reward, outcome.reward, atol=0.1)
+        np.testing.assert_allclose(out.discount, np.where(inside, GAMMA, 0), atol=0.05)
+        value = np.asarray(jax.vmap(ENV.optimal_value)(after))
+        np.testing.assert_allclose(out.value[inside], value[inside], atol=0.15)
+        np.testing.assert_allclose(out.value_variance[inside], (1.0 + after.column)[inside], atol=0.4)
+
+
+def test_a_plan_counts_down_and_follows_the_true_states() -> None:
+    """Novelty is that of the true pairs, and a leaf's variance that of the steps which are left."""
+    _, networks = abstracted()
+    sense = Followed(Counts(2 * ENV.num_states, epsilon=0.5), lambda env, s, a, after: 2 * env.index(s) + a)
+    mind = LearnedMind(
+        sense,
+        ValueEquivalent(),
+        lambda env, state: env.index(state),
+        GAMMA,
+        steps_left=lambda state: (ENV.size - state.row).astype(jnp.float32),
+    )
+    visits = jnp.arange(2 * ENV.num_states, dtype=jnp.int32)
+    model = mind.models(ENV, networks)(sense.novelty.init(KEY).replace(visits=visits))
+    assert isinstance(model, LearnedModel)
+    state = ENV.init(KEY)
+    thoughts = model.root(as_batch(state), lambda judged: judged.policy).embedding
+    step = jax.jit(model.recurrent_fn(lambda judged: judged.policy))
+    for move, action in enumerate((1, 0, 1, 0)):
+        out, thoughts = step(None, KEY, jnp.array([action]), thoughts)
+        pair = 2 * int(ENV.index(state)) + action
+        eta = 1 / (visits[pair] + 0.5) if pair < 2 * ENV.num_states else 0.0
+        left = max(ENV.size - move - 1, 0)
+        np.testing.assert_allclose(out.reward_variance, [eta], rtol=1e-6)
+        factor = sum(GAMMA ** (2 * step) for step in range(left))
+        np.testing.assert_allclose(out.value_variance, [factor * eta], rtol=1e-5)
+        state, _ = ENV.step(state, jnp.int32(action), KEY)
+    known = mind.known().models(ENV, networks)(())
+    out = known.step(as_batch(ENV.init(KEY)), jnp.array([1]), KEY)
+    assert out.reward_variance == 0
+
+
+def test_equal_states_are_thought_of_once() -> None:
+    mind, _ = abstracted()
+    calls = []
+
+    def count(states: Any) -> Any:
+        calls.append(states.row.shape[0])
+        return states.row * 10 + states.column
+
+    found = mind.each(ENV, count)(STATES)
+    np.testing.assert_array_equal(found, STATES.row * 10 + STATES.column)
+    assert calls == [ENV.num_states]
+    assert dataclasses.replace(mind, few_states=False).each(ENV, count) is count

@@ -109,6 +109,7 @@ def claims_table(seeds: Table, name: str, claims: Sequence[Claim]) -> Table:
             {
                 "sooner": claim.sooner,
                 "later": claim.later,
+                "what": name,
                 "seeds": f"{len(first.steps)} and {len(second.steps)}",
                 "log_rank_chi_square": rank.statistic,
                 "log_rank_p": rank.p_value,

@@ -1,7 +1,8 @@
-"""The floor in Deep Sea: a planner that knows the sea and counts every move, and looks for nothing but the new.
+"""Deep Sea with nothing to learn: a planner that knows the sea and counts every move, and looks for the new alone.
 
 It is told the transitions, never where the treasure is, and each episode that explores takes the path with the most
-that it has not tried. What an agent needs beyond it is the price of learning what is new.
+that it has not tried. What an agent needs beyond it on average is the price of learning what is new. It is no bound: a
+seed that happens to go for the treasure first is sooner.
 """
 
 from dataclasses import dataclass

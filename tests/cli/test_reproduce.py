@@ -106,8 +106,8 @@ def test_a_stopped_sweep_goes_on(capsys: pytest.CaptureFixture[str], monkeypatch
 def test_a_plan_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     main(["reproduce", "toy", "--plan", "--seeds", "3", "--steps", "500", "--paper-settings"])
     out = said(capsys)
-    assert "walk 0 to 1 500 1,000 unknown unknown" in out
-    assert "3,000 0:00:00 and more" in out
+    assert "walk 2 3 500 1,500 unknown unknown" in out
+    assert "all 3 3,000 unknown" in out
     assert list(Path().iterdir()) == []
 
 

@@ -160,29 +160,33 @@ def _show(experiment: Experiment, folder: Results, console: Console) -> None:
 
 
 def _plan_table(experiment: Experiment, planned: Sequence[Planned], device: str) -> RichTable:
-    table = RichTable(
-        box=box.SIMPLE, title=f"{experiment.name}: {experiment.title}, on {device}", title_justify="left"
-    )
-    for column in ("run", "seeds", "steps each", "steps left", "steps/s", "time", "disk"):
-        table.add_column(column, justify="left" if column == "run" else "right")
-    for one in planned:
-        speed = "unknown" if one.steps_per_second is None else f"{one.steps_per_second:,.0f}"
-        seconds = "unknown" if one.seconds is None else duration(one.seconds)
-        seeds = f"{one.job.seeds[0]} to {one.job.seeds[-1]}"
-        steps = (f"{one.job.total_env_steps:,}", f"{one.steps_left:,}")
-        table.add_row(one.job.row.name, seeds, *steps, speed, seconds, f"{one.disk_bytes / 2**20:,.0f} MiB")
-    known_times = [one.seconds for one in planned if one.seconds is not None]
-    more = "" if len(known_times) == len(planned) else " and more"
-    table.add_row(
-        f"{len(planned)} runs",
-        "",
-        "",
-        f"{sum(one.steps_left for one in planned):,}",
-        "",
-        f"{duration(sum(known_times, 0.0))}{more}",
-        f"{sum(one.disk_bytes for one in planned) / 2**20:,.0f} MiB",
-    )
+    """A line for each row, whose runs differ in their seeds alone."""
+    title = f"{experiment.name}: {experiment.title}, on {device}"
+    table = RichTable(box=box.SIMPLE, title=title, title_justify="left")
+    for column in ("row", "runs", "seeds", "steps each", "steps left", "steps/s", "time", "disk"):
+        table.add_column(column, justify="left" if column == "row" else "right")
+    for name in dict.fromkeys(one.job.row.name for one in planned):
+        runs = [one for one in planned if one.job.row.name == name]
+        speed = runs[-1].steps_per_second
+        table.add_row(
+            name,
+            str(len(runs)),
+            str(sum(len(one.job.seeds) for one in runs)),
+            f"{runs[0].job.total_env_steps:,}",
+            f"{sum(one.steps_left for one in runs):,}",
+            "unknown" if speed is None else f"{speed:,.0f}",
+            *_time_and_disk(runs),
+        )
+    left = f"{sum(one.steps_left for one in planned):,}"
+    table.add_row("all", str(len(planned)), "", "", left, "", *_time_and_disk(planned))
     return table
+
+
+def _time_and_disk(planned: Sequence[Planned]) -> tuple[str, str]:
+    times = [one.seconds for one in planned if one.seconds is not None]
+    whole = "" if len(times) == len(planned) else " and more"
+    disk = f"{sum(one.disk_bytes for one in planned) / 2**20:,.0f} MiB"
+    return (f"{duration(sum(times))}{whole}" if times else "unknown"), disk
 
 
 def _printed(title: str, table: Table, columns: Sequence[str]) -> RichTable:

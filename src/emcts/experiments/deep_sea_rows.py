@@ -1,5 +1,6 @@
 """The agents of the paper in Deep Sea, as rows of a sweep: three models, each with three ways to explore."""
 
+from dataclasses import replace
 from typing import Any
 
 from emcts.experiments.first_times import Claim
@@ -23,7 +24,7 @@ def sea_rows(size: int, seeds: int, **changes: Any) -> dict[str, Row]:
 def counting(size: int, seeds: int, **changes: Any) -> Row:
     """E-AZ with exact counts, which the paper has for a learned model alone."""
     row = _row("true", "e", size, seeds, {**changes, "novelty": "counts", "beta": 1.0})
-    return _named(row, f"deep-sea-{size}-e-az-counts", "E-AZ, counts")
+    return replace(row, name=f"deep-sea-{size}-e-az-counts", label="E-AZ, counts")
 
 
 def bootstrapped(size: int, seeds: int, **changes: Any) -> Row:
@@ -81,7 +82,3 @@ def _steps(model: str, size: int) -> int:
 
 def _looks(size: int) -> dict[str, Any]:
     return {"steps_between_evaluations": 500 if size >= 40 else 200}
-
-
-def _named(row: Row, name: str, label: str) -> Row:
-    return Row(**{**vars(row), "name": name, "label": label})

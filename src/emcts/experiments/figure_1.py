@@ -14,7 +14,7 @@ from emcts.experiments.results import Line, Table, Tables, lines_of
 from emcts.experiments.sweep import Row
 
 SEEDS = 15
-AT_ONCE = {"cpu": 1, "gpu": 15}
+AT_ONCE = {"cpu": 5, "gpu": 15}
 STEPS = {"negate-positives": 204_800, "identity": 4_096_000}
 BETWEEN_EVALUATIONS = {"negate-positives": 4_096, "identity": 20_480}
 ENUMERATED_WORDS = {"negate-positives": 4, "identity": 6}

@@ -1,6 +1,7 @@
 """Figure 2, middle: Deep Sea 50 x 50 with stochastic rewards at the treasure and in the opposite corner."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from matplotlib.figure import Figure
 
@@ -18,7 +19,7 @@ KEYS = ("true-e", "true-ube", "true-plain", "abstracted-e", "abstracted-ube")
 
 
 def _stochastic(row: Row) -> Row:
-    return Row(**{**vars(row), "name": row.name.replace("deep-sea", "stochastic-sea")})
+    return replace(row, name=row.name.replace("deep-sea", "stochastic-sea"))
 
 
 _OF_MODELS = {key: _stochastic(row) for key, row in sea_rows(SIZE, SEEDS, **CHANGES).items() if key in KEYS}

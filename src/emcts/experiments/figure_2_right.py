@@ -1,6 +1,7 @@
 """Figure 2, right: what the exploration parameter beta does to E-AZ in Deep Sea 30 x 30."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -21,7 +22,7 @@ BETAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 def _row(beta: float) -> Row:
     row = sea_rows(SIZE, SEEDS, beta=beta)["true-e"]
-    return Row(**{**vars(row), "name": f"{row.name}-beta-{beta:g}", "label": f"beta {beta:g}"})
+    return replace(row, name=f"{row.name}-beta-{beta:g}", label=f"beta {beta:g}")
 
 
 def analyse(evidence: Sequence[Evidence]) -> Tables:

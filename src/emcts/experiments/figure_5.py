@@ -14,7 +14,7 @@ from emcts.experiments.statistics import summarise
 from emcts.experiments.sweep import Row
 
 SEEDS = 10
-AT_ONCE = {"cpu": 1, "gpu": 5}
+AT_ONCE = {"cpu": 2, "gpu": 5}
 AGENTS = {"e-az": "E-AZ", "az": "AZ"}
 ENVIRONMENTS = tuple(f"minatar-{game.replace('_', '-')}" for game in GAMES)
 

@@ -143,10 +143,14 @@ def test_bad_input_is_refused(
 @pytest.fixture(scope="module")
 def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder for the runs of all sweeps, and one for what JAX compiled, which serves those that share a program."""
-    names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
-    before = {name: getattr(jax.config, name) for name in names}
-    jax.config.update(names[0], str(tmp_path_factory.mktemp("compiled")))
-    jax.config.update(names[1], 0.5)
+    quick = {
+        "jax_compilation_cache_dir": str(tmp_path_factory.mktemp("compiled")),
+        "jax_persistent_cache_min_compile_time_secs": 0.5,
+        "jax_disable_most_optimizations": True,
+    }
+    before = {name: getattr(jax.config, name) for name in quick}
+    for name, value in quick.items():
+        jax.config.update(name, value)
     yield tmp_path_factory.mktemp("runs")
     for name, value in before.items():
         jax.config.update(name, value)

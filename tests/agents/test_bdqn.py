@@ -291,7 +291,7 @@ def test_its_speed_is_measured_without_the_parts_of_a_search(
     assert f"{row['iteration_ms']:,.1f}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("environment", ["subleq", "minatar-breakout"])
+@pytest.mark.parametrize("environment", ["subleq", pytest.param("minatar-breakout", marks=pytest.mark.long)])
 def test_it_trains_in_other_worlds(environment: str) -> None:
     world = trainer(environment, "bdqn", (0,))
     _, reports = advanced(world, world.init(), 2)

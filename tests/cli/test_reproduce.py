@@ -143,17 +143,20 @@ def test_bad_input_is_refused(
 @pytest.fixture(scope="module")
 def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder for the runs of all sweeps, and one for what JAX compiled, which serves those that share a program."""
-    quick = {
-        "jax_compilation_cache_dir": str(tmp_path_factory.mktemp("compiled")),
-        "jax_persistent_cache_min_compile_time_secs": 0.5,
-        "jax_disable_most_optimizations": True,
-    }
-    before = {name: getattr(jax.config, name) for name in quick}
-    for name, value in quick.items():
-        jax.config.update(name, value)
+    usual = (
+        jax.config.jax_compilation_cache_dir,
+        jax.config.jax_persistent_cache_min_compile_time_secs,
+        False,
+    )
+    _configure(str(tmp_path_factory.mktemp("compiled")), 0.5, True)
     yield tmp_path_factory.mktemp("runs")
-    for name, value in before.items():
-        jax.config.update(name, value)
+    _configure(*usual)
+
+
+def _configure(cache: str | None, from_seconds: float, little_effort: bool) -> None:
+    jax.config.update("jax_compilation_cache_dir", cache)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", from_seconds)
+    jax.config.update("jax_disable_most_optimizations", little_effort)
 
 
 SMOKE = {

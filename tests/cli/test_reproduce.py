@@ -143,14 +143,11 @@ def test_bad_input_is_refused(
 @pytest.fixture(scope="module")
 def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder for the runs of all sweeps, and one for what JAX compiled, which serves those that share a program."""
-    usual = (
-        jax.config.jax_compilation_cache_dir,
-        jax.config.jax_persistent_cache_min_compile_time_secs,
-        False,
-    )
+    names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+    cache, from_seconds = (getattr(jax.config, name) for name in names)
     _configure(str(tmp_path_factory.mktemp("compiled")), 0.5, True)
     yield tmp_path_factory.mktemp("runs")
-    _configure(*usual)
+    _configure(cache, from_seconds, False)
 
 
 def _configure(cache: str | None, from_seconds: float, little_effort: bool) -> None:

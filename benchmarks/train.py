@@ -62,11 +62,13 @@ class Case:
 CPU = (
     Case("subleq", "paper-subleq", 1, bar=540, authors=181, iterations_per_chunk=2),
     Case("deep-sea", "default", 1, {"size": 40}),
+    Case("deep-sea", "default", 1, {"size": 20}, agent="e-mz", iterations_per_chunk=2),
 )
 GPU = (
     Case("subleq", "paper-subleq", 1, bar=5_000, authors=237),
     Case("deep-sea", "default", 1, {"size": 40}),
     Case("deep-sea", "default", 20, {"size": 40}),
+    Case("deep-sea", "default", 20, {"size": 40, "steps_between_evaluations": 500}, agent="e-mz"),
     Case("minatar-breakout", "paper-minatar", 1, {"evaluation_steps": 100}),
     Case("subleq", "paper-subleq", 16, bar=24_000, authors=237),
 )
@@ -187,25 +189,33 @@ def _peak_mebibytes() -> float | None:
 
 
 def _speed(rows: list[Row]) -> Table:
-    table = _table("whole training", ("seeds", "steps/s", "bar", "authors", "compile s"))
+    table = _table("whole training", ("agent", "seeds", "steps/s", "bar", "authors", "compile s"))
     for row in rows:
         rate, bar, authors = row["steps_per_second"], row["bar"], row["authors"]
         verdict = "" if bar is None else f"[{'green' if rate >= bar else 'red'}]{bar:,.0f}"
         ratio = "" if authors is None else f"{authors:,.0f} ({rate / authors:.1f} x)"
         table.add_row(
-            row["case"], str(row["seeds"]), f"{rate:,.0f}", verdict, ratio, f"{row['compile_s']:.0f}"
+            row["case"],
+            row["agent"],
+            str(row["seeds"]),
+            f"{rate:,.0f}",
+            verdict,
+            ratio,
+            f"{row['compile_s']:.0f}",
         )
     return table
 
 
 def _shares(rows: list[Row]) -> Table:
-    columns = ("seeds", "ms", *PARTS, "MiB a seed", "peak MiB")
+    columns = ("agent", "seeds", "ms", *PARTS, "MiB a seed", "peak MiB")
     table = _table("an iteration, its parts, and memory", columns)
     for row in rows:
         shares = [f"{row[f'{part}_share']:.0%}" if f"{part}_share" in row else "" for part in PARTS]
         peak = "" if row["peak_mib"] is None else f"{row['peak_mib']:,.0f}"
         memory = (f"{row['state_mib_per_seed']:,.1f}", peak)
-        table.add_row(row["case"], str(row["seeds"]), f"{row['iteration_ms']:,.1f}", *shares, *memory)
+        table.add_row(
+            row["case"], row["agent"], str(row["seeds"]), f"{row['iteration_ms']:,.1f}", *shares, *memory
+        )
     return table
 
 

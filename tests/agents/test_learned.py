@@ -158,7 +158,7 @@ def test_only_the_first_state_is_seen() -> None:
 
 ONLY = {
     "heads": LossWeights(drift=0.0),
-    "drift": LossWeights(*[0.0] * 6, drift=1.0),
+    "drift": LossWeights(0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
 }
 
 
@@ -280,11 +280,11 @@ def test_a_plan_counts_down_and_follows_the_true_states() -> None:
     for move, action in enumerate((1, 0, 1, 0)):
         out, thoughts = step(None, KEY, jnp.array([action]), thoughts)
         pair = 2 * int(ENV.index(state)) + action
-        eta = 1 / (visits[pair] + 0.5) if pair < 2 * ENV.num_states else 0.0
+        eta = 1 / (float(visits[pair]) + 0.5) if pair < 2 * ENV.num_states else 0.0
         left = max(ENV.size - move - 1, 0)
-        np.testing.assert_allclose(out.reward_variance, [eta], rtol=1e-6)
+        np.testing.assert_allclose(out.reward_variance[0], eta, rtol=1e-6)
         factor = sum(GAMMA ** (2 * step) for step in range(left))
-        np.testing.assert_allclose(out.value_variance, [factor * eta], rtol=1e-5)
+        np.testing.assert_allclose(out.value_variance[0], factor * eta, rtol=1e-5)
         state, _ = ENV.step(state, jnp.int32(action), KEY)
     known = mind.known().models(ENV, networks)(())
     out = known.step(as_batch(ENV.init(KEY)), jnp.array([1]), KEY)

@@ -11,11 +11,12 @@ import pytest
 
 from emcts.agents import replay as replays
 from emcts.agents.learning import make_targets, recall
-from emcts.agents.planners import Gumbel
+from emcts.agents.planners import Gumbel, Puct
 from emcts.agents.replay import Sample, Step
 from emcts.agents.targets import (
     Ahead,
     Context,
+    Edge,
     NStep,
     Reanalyse,
     Root,
@@ -49,6 +50,8 @@ RULES: dict[str, UbeRule] = {
     "ahead 1": Ahead(1),
     "root 0": Root(0),
     "root 1": Root(1),
+    "edge 0": Edge(0),
+    "edge 1": Edge(1),
     "largest edge": largest_edge,
 }
 PLACES = np.repeat(np.arange(LENGTH), 2)
@@ -119,7 +122,11 @@ class ByHand:
         if rule == "largest edge":
             return self.variances(place).max()
         name, moves = rule.split()
-        of = {"ahead": lambda at: self.variances(at).max(), "root": self.root_variance}[name]
+        of = {
+            "ahead": lambda at: self.variances(at).max(),
+            "edge": lambda at: self.variances(at).max(),  # a search of one visit each sees no further
+            "root": self.root_variance,
+        }[name]
         if moves == "0":
             return of(place)
         after = self.after(place, action)
@@ -213,6 +220,20 @@ def test_the_fixed_point_of_the_targets_is_the_true_variance() -> None:
     np.testing.assert_allclose(tables.ube, [2.0 * GAMMA ** (2 * (3 - s)) for s in range(LENGTH)], rtol=1e-3)
 
 
+def test_a_search_that_explores_finds_more_uncertainty() -> None:
+    """And leaves values and policies to the other search."""
+    calm = Reanalyse(PLANNER, searched_value, Root(0), exploring=Puct(16, temperature=0.0))
+    eager = dataclasses.replace(calm, exploring_beta=30.0)
+    state = told(finite_agent(calm), drawn_tables(pairs=True))
+    without, found = (
+        jax.jit(lambda how=how: make_targets(finite_agent(how), Chain(), state, story_of_every_pair(), KEY))()
+        for how in (calm, eager)
+    )
+    np.testing.assert_array_equal(without.value, found.value)
+    np.testing.assert_array_equal(without.policy, found.policy)
+    assert np.sum(found.ube) > 1.1 * np.sum(without.ube)
+
+
 def n_step_by_hand(n: int, rewards: Any, terminated: Any, truncated: Any, values: Any) -> float:
     total = 0.0
     for move in range(n):
@@ -234,7 +255,7 @@ def context(story: Story, values: np.ndarray) -> Context:
         story=story,
         discount=GAMMA,
         here=searched,
-        searched=lambda states: searched.replace(root_variance=table[states]),
+        explored=lambda states: searched.replace(root_variance=table[states]),
         value=lambda states: table[states],
         ahead_variance=lambda states: table[states],
         local_variance=0.5 + nothing,

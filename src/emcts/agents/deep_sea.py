@@ -11,7 +11,7 @@ from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Sc
 from emcts.agents.choice import choose
 from emcts.agents.planners import Gumbel, Planner, Puct, UbeAtRoot, Uct, uniform
 from emcts.agents.replay import surprise, value_error
-from emcts.agents.targets import Ahead, NStep, Reanalyse, Root, UbeRule, searched_or_td
+from emcts.agents.targets import Ahead, Edge, NStep, Reanalyse, Root, UbeRule, searched_or_td
 from emcts.agents.worlds import DeepSeas
 from emcts.models.judges import FiniteJudge, Unaware
 from emcts.models.layers import mlp
@@ -65,7 +65,7 @@ class SeaSettings:
     value_moves: int = 0
     """rewards that a value target takes from the replay; 0 takes the larger of a search and of one move"""
     ube_target: str = "ahead"
-    """what a UBE target ends with: the largest variance one step ahead, or that at the root of a search"""
+    """what a UBE target ends with: the largest variance one step ahead, or of a search: at its root, of its edges"""
     ube_moves: int = 0
     """moves that a UBE target takes from the replay before that, 0 or 1"""
     reanalyse_rule: str = "gumbel"
@@ -209,7 +209,11 @@ def compose(
         "gumbel": Gumbel(settings.simulations),
         "puct": Puct(settings.simulations, temperature=0.0),
     }
-    ube_rules: dict[str, UbeRule] = {"ahead": Ahead(settings.ube_moves), "root": Root(settings.ube_moves)}
+    ube_rules: dict[str, UbeRule] = {
+        "ahead": Ahead(settings.ube_moves),
+        "root": Root(settings.ube_moves),
+        "edge": Edge(settings.ube_moves),
+    }
     greedy = Gumbel(settings.simulations, gumbel_scale=0.0)
     return Agent(
         worlds=worlds,
@@ -225,7 +229,9 @@ def compose(
             moves=max(settings.value_moves, settings.ube_moves, 1),
             beta=settings.reanalyse_beta,
             fraction=settings.reanalysed,
-            needs_novelty=settings.reanalyse_beta != 0 or settings.ube_target == "root",
+            exploring=Puct(settings.simulations, temperature=0.0),
+            exploring_beta=settings.beta,
+            needs_novelty=settings.reanalyse_beta != 0,
         ),
         weights=LossWeights(
             value=settings.value_weight,

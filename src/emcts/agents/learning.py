@@ -12,7 +12,7 @@ from emcts.agents.agent import Agent, Seen
 from emcts.agents.losses import Learned, batch_loss
 from emcts.agents.replay import Sample
 from emcts.agents.state import NEVER, TrainState
-from emcts.agents.targets import Context, Story, Targets
+from emcts.agents.targets import Context, Searched, Story, Targets
 from emcts.envs.base import choose
 from emcts.models.minds import Moves, step_stds
 from emcts.types import Key, Replaceable, record
@@ -137,11 +137,14 @@ def make_targets(agent: Agent, env: Any, state: TrainState, story: Story, key: K
     def ahead(states: Any) -> Float[Array, "M"]:
         return step_stds(model, states, env.num_actions, ahead_key).max(axis=-1) ** 2
 
+    def explore(states: Any) -> Searched:
+        return reanalyse.explore(search_key, model, states)
+
     context = Context(
         story=story,
         discount=mind.discount,
         here=searched(first),
-        searched=searched,
+        explored=lambda states: mind.each(env, explore)(states),
         value=mind.each(env, lambda states: model.judged(states).value),
         ahead_variance=mind.each(env, ahead),
         local_variance=model.step(first, story.actions[:, 0], ahead_key).reward_variance,

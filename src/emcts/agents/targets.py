@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from emcts.agents.planners import Planner, exploiting_brief
+from emcts.agents.planners import Plan, Planner, exploiting_brief
 from emcts.models.minds import PlanningModel
 from emcts.types import Key, Replaceable, record
 
@@ -61,7 +61,7 @@ class Context:
     story: Story
     discount: float
     here: Searched  # at the first states of the stories
-    searched: Callable[[Any], Searched]
+    explored: Callable[[Any], Searched]  # by the search that looks for uncertainty
     value: Callable[[Any], Float[Array, "M"]]
     ahead_variance: Callable[[Any], Float[Array, "M"]]  # the largest of one step ahead
     local_variance: Float[Array, "M"]  # eta of the first move
@@ -111,7 +111,7 @@ def searched_or_td(context: Context) -> Float[Array, "M"]:
 
 
 def largest_edge(context: Context) -> Float[Array, "M"]:
-    """The largest variance of the search's root edges."""
+    """The largest variance of the root edges, of the search that the other targets come from."""
     return context.here.edge_variance
 
 
@@ -135,7 +135,7 @@ class Ahead:
 
 @dataclasses.dataclass(frozen=True)
 class Root:
-    """The root target: `n` (0 or 1) moves of the story, then the variance at the root of a search."""
+    """The root target: `n` (0 or 1) moves of the story, then the variance at the root of a search that explores."""
 
     n: int
 
@@ -143,9 +143,29 @@ class Root:
         _check_moves(self.n)
 
     def __call__(self, context: Context) -> Float[Array, "M"]:
-        if self.n == 0:
-            return context.here.root_variance
-        return _after(context, lambda states: context.searched(states).root_variance)
+        def there(states: Any) -> Float[Array, "M"]:
+            return context.explored(states).root_variance
+
+        return there(context.story.state(0)) if self.n == 0 else _after(context, there)
+
+
+@dataclasses.dataclass(frozen=True)
+class Edge:
+    """`n` (0 or 1) moves of the story, then the largest variance of the root's edges in a search that explores.
+
+    A root's variance is a mean over all simulations, those that look elsewhere too: over many steps it fades.
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        _check_moves(self.n)
+
+    def __call__(self, context: Context) -> Float[Array, "M"]:
+        def there(states: Any) -> Float[Array, "M"]:
+            return context.explored(states).edge_variance
+
+        return there(context.story.state(0)) if self.n == 0 else _after(context, there)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,7 +174,7 @@ class Reanalyse:
 
     `beta` below 0 makes them pessimistic. Of the policy targets a share `fraction` is searched anew, the others are
     what acting proposed. `exploration_beta` and `exploration_temperature` shape the exploration policy's target,
-    a softmax over `q + beta * std`.
+    a softmax over `q + beta * std`. UBE rules that look at a search get one that explores with `exploring_beta`.
     """
 
     planner: Planner
@@ -165,7 +185,9 @@ class Reanalyse:
     fraction: float = 1.0
     exploration_beta: float = 0.0
     exploration_temperature: float = 1.0
-    needs_novelty: bool = True  # whether the search's own variances are used
+    exploring: Planner | None = None  # None: the search of the other targets does for it
+    exploring_beta: float = 0.0
+    needs_novelty: bool = True  # whether variances of the search of the other targets are used
 
     def __post_init__(self) -> None:
         if self.moves < 1:
@@ -178,7 +200,16 @@ class Reanalyse:
             )
 
     def search(self, key: Key, model: PlanningModel, states: Any) -> Searched:
-        plan = self.planner(key, model, states, exploiting_brief(states, self.beta))
+        return self._searched(self.planner(key, model, states, exploiting_brief(states, self.beta)))
+
+    def explore(self, key: Key, model: PlanningModel, states: Any) -> Searched:
+        if self.exploring is None:
+            return self.search(key, model, states)
+        brief = exploiting_brief(states, self.exploring_beta)
+        brief = brief.replace(exploring=jnp.ones_like(brief.exploring))
+        return self._searched(self.exploring(key, model, states, brief))
+
+    def _searched(self, plan: Plan) -> Searched:
         chosen = jnp.take_along_axis(plan.qvalues, plan.action[:, None], axis=-1)[:, 0]
         scores = plan.qvalues + self.exploration_beta * plan.qvalue_stds
         return Searched(

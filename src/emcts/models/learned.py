@@ -139,7 +139,7 @@ class LearnedMind:
 
     sense: Sense
     grounding: Grounding
-    observe: Callable[[AnyEnvironment, Any], Array]
+    observe: Callable[[Any, Any], Array]
     discount: float
     steps_left: Callable[[Any], Float[Array, ""]] = endless
     largest_variance: float = float("inf")

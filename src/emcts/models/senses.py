@@ -57,7 +57,7 @@ class Followed:
     """
 
     novelty: Novelty
-    looked_at: Callable[[AnyEnvironment, Any, Int[Array, ""], Any], Array]
+    looked_at: Callable[[Any, Any, Int[Array, ""], Any], Array]
 
     def carry(self, state: Any) -> PyTree:
         return state

@@ -1,16 +1,18 @@
 """Sweeps as data: which runs a row needs, what is left of them, and that no run is trained over."""
 
 import dataclasses
+import io
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from emcts.experiments.plan import plan_of
-from emcts.experiments.progress import Tally, duration
+from emcts.experiments.progress import SweepDisplay, Tally, duration
 from emcts.experiments.sweep import Job, folders_of, jobs
 from emcts.runs.config import Config, plain
-from emcts.runs.display import LineDisplay
+from emcts.runs.display import LineDisplay, Standing, display_for
 from emcts.runs.drive import drive
 from tests.experiments.toys import RUNNER, WALKER
 from tests.runs.toy import ToyCatalogue, ToySettings
@@ -140,3 +142,22 @@ def test_time_left() -> None:
     assert Tally([5], [0], [None]).seconds_left is None
     assert Tally([5], [5], [None]).seconds_left == 0
     assert (duration(3725.2), duration(None)) == ("1:02:05", "unknown time")
+    assert tally.line == "sweep: 1 of 3 runs over, 33% of the steps, 0:00:47 left"
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_the_whole_sweep_is_shown_beside_each_run(tmp_path: Path, live: bool) -> None:
+    todo = jobs([WALKER], tmp_path, CATALOGUE, "cpu")
+    tally = Tally.of(todo, [None, None, None])
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=live, width=120)
+    display = SweepDisplay(
+        tally, 0, todo, "the first run", display_for(console, "the first run"), seconds=0.0
+    )
+    with display:
+        display.show(Standing(500, 1000, {0: {}, 1: {}}, 50.0, 10.0))
+    shown = " ".join(screen.getvalue().split())
+    assert "the first run" in shown
+    assert "500 of 1,000" in shown
+    assert "sweep: 0 of 3 runs over, 20% of the steps, 0:01:20 left" in shown
+    assert tally.rates == [50.0, None, None]

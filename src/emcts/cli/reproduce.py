@@ -141,13 +141,13 @@ def _run(planned: Sequence[Planned], catalogue: Catalogue, console: Console, com
             continue
         folder = job.folder(catalogue, command)
         title = f"run {number + 1} of {len(todo)}: {job.row.label}, {len(job.seeds)} seeds, in {job.path}"
-        display = SweepDisplay(tally, number, todo, display_for(console, title))
+        display = SweepDisplay(tally, number, todo, title, display_for(console, title))
         ending = drive(job.trainer(catalogue, folder), folder, display, command)
         if ending.state == "stopped":
             console.print("the sweep goes on with the same command", markup=False)
             raise SystemExit(ending.exit_code)
         tally.done[number] = job.work
-        display.tell(lambda text: console.print(text, markup=False, highlight=False))
+        console.print(tally.line, markup=False, highlight=False)
 
 
 def _show(experiment: Experiment, folder: Results, console: Console) -> None:

@@ -1,12 +1,12 @@
 """A whole sweep while it runs: what is done, and how long the rest will take."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
 from emcts.experiments.sweep import Job
-from emcts.runs.display import Display, Standing
+from emcts.runs.display import Display, LiveDisplay, Standing
 
 
 @dataclass
@@ -38,14 +38,24 @@ class Tally:
         usual = sum(known) / len(known)
         return sum(rest / (rate or usual) for rest, rate in zip(left, self.rates, strict=True))
 
+    @property
+    def line(self) -> str:
+        """How the whole sweep stands."""
+        over = sum(done >= work for done, work in zip(self.done, self.work, strict=True))
+        left = duration(self.seconds_left)
+        return f"sweep: {over} of {len(self.work)} runs over, {self.share:.0%} of the steps, {left} left"
+
 
 @dataclass
 class SweepDisplay:
-    """Shows each run as `emcts train` would, and says now and then how the whole sweep stands."""
+    """Shows each run as `emcts train` would, and with it how the whole sweep stands: in the title on a terminal, else
+    in a line now and then.
+    """
 
     tally: Tally
     job: int
     jobs: Sequence[Job]
+    title: str
     inner: Display
     seconds: float = 60.0
     told_at: float = field(default_factory=time.monotonic)
@@ -63,26 +73,19 @@ class SweepDisplay:
         self.inner.__exit__(kind, error, traceback)
 
     def show(self, standing: Standing) -> None:
-        self.tally.done[self.job] = min(
-            standing.env_steps * len(self.jobs[self.job].seeds), self.tally.work[self.job]
-        )
+        work = self.tally.work[self.job]
+        self.tally.done[self.job] = min(standing.env_steps * len(self.jobs[self.job].seeds), work)
         if standing.steps_per_second is not None:
             self.tally.rates[self.job] = standing.steps_per_second
+        if isinstance(self.inner, LiveDisplay):
+            self.inner.title = f"{self.title}\n{self.tally.line}"
+        elif time.monotonic() - self.told_at >= self.seconds:
+            self.told_at = time.monotonic()
+            self.inner.say(self.tally.line)
         self.inner.show(standing)
-        if time.monotonic() - self.told_at >= self.seconds:
-            self.tell(self.say)
 
     def say(self, text: str) -> None:
         self.inner.say(text)
-
-    def tell(self, say: Callable[[str], None]) -> None:
-        """One line on the whole sweep."""
-        self.told_at = time.monotonic()
-        over = sum(done >= work for done, work in zip(self.tally.done, self.tally.work, strict=True))
-        say(
-            f"sweep: {over} of {len(self.jobs)} runs over, {self.tally.share:.0%} of the steps, "
-            f"{duration(self.tally.seconds_left)} left"
-        )
 
 
 def duration(seconds: float | None) -> str:

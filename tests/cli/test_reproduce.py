@@ -115,7 +115,9 @@ def test_a_plan_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 def test_runs_from_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "plain", "--agent", "walker", "--seeds", "2", "--out", "mine", "--ballast", "9"])
     main(["reproduce", "toy", "--from-runs", "mine"])
-    assert "Walker 2 1" in said(capsys)
+    out = said(capsys)
+    assert "Walker 2 1" in out
+    assert "warning: mine has other settings than walk: ballast" in out
     (run,) = json.loads(Path("results/toy/made.json").read_text())["runs"]
     assert run["differs"] == {"ballast": [9, 8]}
     main(["train", "hilly", "--agent", "walker", "--seeds", "1", "--out", "other"])

@@ -129,6 +129,10 @@ def reproduce(options: Options, command: str, catalogue: Catalogue) -> None:
         _run(planned, catalogue, console, command)
         evidence = experiment.evidence(options.runs)
     experiment.write(evidence, results, command, catalogue)
+    for run in results.made()["runs"]:
+        if run["differs"]:
+            told = f"warning: {run['run']} has other settings than {run['row']}: {', '.join(run['differs'])}"
+            console.print(told, markup=False, highlight=False)
     _show(experiment, results, console)
 
 

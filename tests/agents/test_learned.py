@@ -183,6 +183,7 @@ def test_which_losses_reach_the_dynamics(make: Any, only: str, dynamics: bool, h
 
     assert reached(gradient.dynamics) == dynamics
     assert reached(gradient.heads) == heads
+    assert reached(gradient.representation) == (dynamics and heads), "drift shapes no representation"
 
 
 def test_half_of_the_gradient_comes_back() -> None:

@@ -173,16 +173,19 @@ class LearnedMind:
         """From the first state on, the model is alone with the actions. What comes after an end does not count."""
         encoded = jax.vmap(lambda state: self.encode(env, networks, state))(states)
 
-        def step(latent: Latent, action: Int[Array, ""]) -> tuple[Latent, tuple[Latent, Array]]:
-            pair = with_action(latent, action, env.num_actions)
-            return half_gradient(networks.dynamics(pair)), (latent, pair)
+        def predicted(latent: Latent) -> Float[Array, "K latent"]:
+            def step(latent: Latent, action: Int[Array, ""]) -> tuple[Latent, Latent]:
+                pair = with_action(latent, action, env.num_actions)
+                return half_gradient(networks.dynamics(pair)), latent
 
-        _, (latents, _) = jax.lax.scan(step, encoded[0], actions)
-        shown = jax.vmap(self.grounding.shown)(latents)
+            return jax.lax.scan(step, latent, actions)[1]
+
+        shown = jax.vmap(self.grounding.shown)(predicted(encoded[0]))
         pairs = jax.vmap(with_action, in_axes=(0, 0, None))(shown, actions, env.num_actions)
         heads = networks.heads
-        # The first state is represented, not predicted: it cannot stray.
-        drift = jax.vmap(self.grounding.drift)(latents, encoded).at[0].set(0.0)
+        # What is easy to predict is not what matters: drift trains the dynamics, and not the representation.
+        strayed = predicted(jax.lax.stop_gradient(encoded[0]))
+        drift = jax.vmap(self.grounding.drift)(strayed, encoded).at[0].set(0.0)
         before = jnp.cumsum(over) - over
         return Unrolled(
             raw=jax.vmap(heads.state)(shown),

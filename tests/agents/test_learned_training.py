@@ -28,7 +28,7 @@ def test_e_mz_solves_deep_sea() -> None:
 def test_a_restored_run_goes_on_as_if_nothing_had_happened(
     agent: str, preset: str | None, tmp_path: Path
 ) -> None:
-    sea = trainer("deep-sea", agent, preset=preset)
+    sea = trainer("deep-sea", agent, novelty="counts" if preset else None, preset=preset)
     state, _ = advanced(sea, sea.init(), 1)
     checkpoints = Checkpoints(tmp_path / "checkpoints")
     checkpoints.save(state, 100)
@@ -44,6 +44,7 @@ def test_a_restored_run_goes_on_as_if_nothing_had_happened(
     assert np.all(report.metrics["loss_drift"] > 0)
 
 
+@pytest.mark.long
 def test_disagreement_goes_away_and_all_is_seen() -> None:
     """With appendix B's rule on top, which makes the start more uncertain."""
     settings = dataclasses.replace(
@@ -56,6 +57,7 @@ def test_disagreement_goes_away_and_all_is_seen() -> None:
     assert table(reports, "states_discovered")[-1] == 15
 
 
+@pytest.mark.long
 def test_minatar_is_learned_from_what_was_seen() -> None:
     game = trainer("minatar-breakout", "e-mz", (0,))
     _, reports = advanced(game, game.init(), 3)

@@ -46,11 +46,11 @@ BDQN: dict[str, Any] = {
     "total_env_steps": 1000,
     "steps_between_evaluations": 100,
 }
-LEARNED: dict[str, Any] = {"sequence": 3, "dynamics": (16,)}
+LEARNED: dict[str, Any] = {"sequence": 3, "dynamics": (64,)}
 LEARNED_SEA = {
     **{name: value for name, value in DEEP_SEA.items() if name != "width"},
     **LEARNED,
-    "latent": 16,
+    "latent": 32,
     "representation": (32,),
     "heads": (32,),
     "ube_head": (32,),

@@ -184,8 +184,10 @@ def _agent(settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: No
             env.num_states, env.num_actions, widths=(settings.width,) * 2, limit=LIMIT, ube=ube, key=key
         )
 
+    left = steps_left(settings)
+
     def leaf_factor(leaf: Any) -> Any:
-        return horizon_factor(settings.discount, steps_left(settings)(leaf))
+        return horizon_factor(settings.discount, left(leaf))
 
     mind = TrueMind(FiniteJudge(novelty), settings.discount, leaf_factor)
     return compose(settings, acting, lanes, mind, make_networks)

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import optax
+from jaxtyping import Array
 
 from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
 from emcts.agents.choice import choose
@@ -288,12 +289,7 @@ def counts(settings: SeaSettings) -> Counts:
 
 def _rnd(settings: SeaSettings) -> Novelty:
     pairs = _num_pairs(settings)
-    rnd = Rnd(
-        predictor=lambda key: mlp(pairs, (1024, 1024, 512), key=key, finite=True),
-        target=lambda key: mlp(pairs, (512, 512), key=key, finite=True),
-        optimiser=optax.adam(settings.novelty_learning_rate),
-    )
-    return _normalised(settings, rnd)
+    return normalised(settings, distilled(settings, pairs, finite=True), lambda key: jnp.arange(pairs))
 
 
 def _ensemble(settings: SeaSettings) -> Novelty:
@@ -303,14 +299,23 @@ def _ensemble(settings: SeaSettings) -> Novelty:
         optimiser=optax.adam(settings.novelty_learning_rate),
         size=10,
     )
-    return _normalised(settings, ensemble)
+    return normalised(settings, ensemble, lambda key: jnp.arange(pairs))
 
 
-def _normalised(settings: SeaSettings, novelty: Novelty) -> Novelty:
-    pairs = _num_pairs(settings)
+def distilled(settings: SeaSettings, num_inputs: int, *, finite: bool) -> Rnd:
+    """The paper's networks of RND, over so many indices (`finite`) or numbers."""
+    return Rnd(
+        predictor=lambda key: mlp(num_inputs, (1024, 1024, 512), key=key, finite=finite),
+        target=lambda key: mlp(num_inputs, (512, 512), key=key, finite=finite),
+        optimiser=optax.adam(settings.novelty_learning_rate),
+    )
+
+
+def normalised(settings: SeaSettings, novelty: Novelty, probes: Callable[[Key], Array]) -> Normalised:
+    """A learned estimator in units of what is unseen."""
     return Normalised(
         novelty,
-        lambda key: jnp.arange(pairs),
+        probes,
         scale=settings.unseen_variance,
         power=settings.novelty_power,
         new_from=settings.new_from,

@@ -26,7 +26,7 @@ from emcts.models.learned import Grounding, LearnedMind, WorldNetworks, as_it_is
 from emcts.models.minds import PlanningModel
 from emcts.models.networks import pair_index
 from emcts.models.senses import Disagreement, Followed, Latents, Sense, with_action
-from emcts.novelty import Ensemble, Normalised, Rnd
+from emcts.novelty import Ensemble, Normalised
 from emcts.types import Key
 
 
@@ -213,32 +213,18 @@ def _inputs(settings: LearnedSeaSettings) -> int:
 
 
 def _rnd(settings: LearnedSeaSettings) -> Normalised:
-    inputs = _inputs(settings)
-    rnd = Rnd(
-        predictor=lambda key: mlp(inputs, (1024, 1024, 512), key=key, finite=False),
-        target=lambda key: mlp(inputs, (512, 512), key=key, finite=False),
-        optimiser=optax.adam(settings.novelty_learning_rate),
-    )
-    return _normalised(settings, rnd)
+    rnd = deep_sea.distilled(settings, _inputs(settings), finite=False)
+    return deep_sea.normalised(settings, rnd, lambda key: _probes(settings, key))
 
 
 def _ensemble(settings: LearnedSeaSettings) -> Normalised:
+    sizes = (256, 256, _latent_size(settings))
     ensemble = Ensemble(
-        member=lambda key: mlp(_inputs(settings), (256, 256, _latent_size(settings)), key=key, finite=False),
+        member=lambda key: mlp(_inputs(settings), sizes, key=key, finite=False),
         optimiser=optax.adam(settings.novelty_learning_rate),
         size=5,
     )
-    return _normalised(settings, ensemble)
-
-
-def _normalised(settings: LearnedSeaSettings, novelty: Rnd | Ensemble) -> Normalised:
-    return Normalised(
-        novelty,
-        lambda key: _probes(settings, key),
-        scale=settings.unseen_variance,
-        power=settings.novelty_power,
-        new_from=settings.new_from,
-    )
+    return deep_sea.normalised(settings, ensemble, lambda key: _probes(settings, key))
 
 
 def _probes(settings: LearnedSeaSettings, key: Key) -> Array:

@@ -168,7 +168,12 @@ SMOKE = {
 }
 
 
-@pytest.mark.parametrize("name", SMOKE)
+QUICK = ("table-1", "figure-3")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in SMOKE]
+)
 def test_every_figure_of_deep_sea_made_small(
     name: str, compiled_once: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

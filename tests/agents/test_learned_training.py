@@ -15,6 +15,10 @@ from tests.agents.tiny import LEARNED_SEA, advanced, table, trainer
 LOSSES = ("loss", "loss_value", "loss_policy", "loss_ube", "loss_reward", "loss_going", "loss_drift")
 
 
+LONG_ANCHORED = pytest.param("mz-ube", "anchored", marks=pytest.mark.long)
+LONG_PLAIN = pytest.param("mz", None, marks=pytest.mark.long)
+
+
 def test_e_mz_solves_deep_sea() -> None:
     sea = trainer("deep-sea", "e-mz")
     _, reports = advanced(sea, sea.init(), 10)
@@ -24,7 +28,7 @@ def test_e_mz_solves_deep_sea() -> None:
         assert np.all(table(reports, name)[-1] < 0.5 * table(reports, name)[0]), name
 
 
-@pytest.mark.parametrize(("agent", "preset"), [("e-mz", None), ("mz-ube", "anchored"), ("mz", None)])
+@pytest.mark.parametrize(("agent", "preset"), [("e-mz", None), LONG_ANCHORED, LONG_PLAIN])
 def test_a_restored_run_goes_on_as_if_nothing_had_happened(
     agent: str, preset: str | None, tmp_path: Path
 ) -> None:

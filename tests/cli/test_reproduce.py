@@ -168,7 +168,7 @@ SMOKE = {
 }
 
 
-QUICK = ("table-1", "figure-3")
+QUICK = ("figure-2-left",)
 
 
 @pytest.mark.parametrize(

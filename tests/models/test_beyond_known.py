@@ -9,6 +9,7 @@ import pytest
 
 import emcts
 from emcts.models.beyond_known import BeyondKnownModel, BeyondKnownPlanning
+from emcts.models.judges import StateJudgement
 
 R_MAX, GAMMA, ENDS_AFTER = 2.0, 0.5, 4
 
@@ -82,7 +83,8 @@ class Corridor:
         return jnp.zeros((*states.shape, 1), bool)
 
     def judged(self, states: Any) -> Any:
-        raise NotImplementedError
+        ones = jnp.ones(states.shape)
+        return StateJudgement(0 * ones[:, None], 0 * ones[:, None], 0 * ones, 0.09 * ones)
 
     def step(self, states: Any, actions: Any, key: Any) -> Any:
         return corridor(None, key, actions, states)[0]
@@ -95,6 +97,7 @@ def test_a_planning_model_follows_the_rule_in_search_and_one_step_ahead() -> Non
     def prior(judged: Any) -> Any:
         return jnp.zeros((1, 1))
 
+    assert model.judged(states).ube == jnp.float32(0.09)
     step = model.recurrent_fn(prior)
     root = model.root(states, prior)
     tree = jax.jit(lambda key: emcts.uct_policy(None, key, root, step, 4).search_tree)(jax.random.key(0))

@@ -58,7 +58,7 @@ class LearnedSeaSettings(SeaSettings):
     """past the first unknown transition of a plan, everything is as uncertain as it can be (appendix B)"""
 
 
-BEST = LearnedSeaSettings(consistency=1.0)
+BEST = LearnedSeaSettings(consistency=1.0, latent=256, ube_weight=4.0)
 """What worked best here with the abstracted model: docs/agents.md says why."""
 
 ANCHORED = LearnedSeaSettings(model="anchored", novelty="rnd", beta=10.0, new_from=0.2)

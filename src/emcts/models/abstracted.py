@@ -27,11 +27,8 @@ class ValueEquivalent:
 
 
 @dataclasses.dataclass(frozen=True)
-class Consistent:
+class Consistent(ValueEquivalent):
     """Beside them, predicted states are drawn to the representations of those that were (squared distance)."""
-
-    def shown(self, latent: Latent) -> Latent:
-        return latent
 
     def drift(self, predicted: Latent, encoded: Latent) -> Float[Array, ""]:
         return jnp.sum(jnp.square(predicted - jax.lax.stop_gradient(encoded)))

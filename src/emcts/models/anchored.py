@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from emcts.envs import DeepSea
-from emcts.models.abstracted import Sizes, latent_heads
+from emcts.models.abstracted import Consistent, Sizes, latent_heads
 from emcts.models.layers import mlp
 from emcts.models.learned import Latent, WorldNetworks
 from emcts.models.networks import Same
@@ -16,14 +16,11 @@ from emcts.types import Key
 
 
 @dataclasses.dataclass(frozen=True)
-class Anchored:
+class Anchored(Consistent):
     """The distance from the true states alone trains the dynamics; the heads learn from them, detached."""
 
     def shown(self, latent: Latent) -> Latent:
         return jax.lax.stop_gradient(latent)
-
-    def drift(self, predicted: Latent, encoded: Latent) -> Float[Array, ""]:
-        return jnp.sum(jnp.square(predicted - jax.lax.stop_gradient(encoded)))
 
 
 def row_and_column(env: DeepSea, state: Any) -> Float[Array, "latent"]:

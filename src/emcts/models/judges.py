@@ -113,8 +113,7 @@ class FiniteJudge:
         return pair_index(env.index(before), action, env.num_actions)
 
     def each(self, env: Any, fn: Callable[[Batch], Batch]) -> Callable[[Batch], Batch]:
-        table = fn(jax.vmap(env.state_at)(jnp.arange(env.num_states)))
-        return jax.vmap(lambda state: row(table, env.index(state)))
+        return once_each(env, fn)
 
     def known(self) -> Judge:
         return FiniteJudge(Unaware())
@@ -169,6 +168,12 @@ def _reward_head(networks: Networks) -> Head:
     if networks.reward is None:
         raise ValueError("a FiniteJudge learns the reward: give networks with a reward head")
     return networks.reward
+
+
+def once_each(env: Any, fn: Callable[[Batch], Batch]) -> Callable[[Batch], Batch]:
+    """`fn` of a batch of states, computed once for each state of a world of few, and looked up."""
+    table = fn(jax.vmap(env.state_at)(jnp.arange(env.num_states)))
+    return jax.vmap(lambda state: row(table, env.index(state)))
 
 
 def row(table: PyTree, index: Int[Array, ""]) -> Any:

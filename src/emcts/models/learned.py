@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment
-from emcts.models.judges import Batch, StateJudgement, Unaware, decode, row
+from emcts.models.judges import Batch, StateJudgement, Unaware, decode, once_each
 from emcts.models.minds import Mind, Moves, PlanningModel, Prior, Unrolled
 from emcts.models.networks import Head, Networks
 from emcts.models.senses import Latents, Passed, Sense, with_action
@@ -199,10 +199,7 @@ class LearnedMind:
         return self.sense.look(env, lambda state: self.encode(env, networks, state), novelty, moves)
 
     def each(self, env: Any, fn: Callable[[Batch], Batch]) -> Callable[[Batch], Batch]:
-        if not self.few_states:
-            return fn
-        table = fn(jax.vmap(env.state_at)(jnp.arange(env.num_states)))
-        return jax.vmap(lambda state: row(table, env.index(state)))
+        return once_each(env, fn) if self.few_states else fn
 
 
 def half_gradient(latent: Latent) -> Latent:

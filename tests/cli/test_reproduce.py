@@ -112,6 +112,12 @@ def test_a_plan_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("toys")
+def test_rows_by_their_names() -> None:
+    main(["reproduce", "toy", "--rows", "ru*,fly"])
+    assert [run.name for run in Path("runs/reproduce").iterdir()] == ["run-seeds-0-1"]
+
+
+@pytest.mark.usefixtures("toys")
 def test_runs_from_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "plain", "--agent", "walker", "--seeds", "2", "--out", "mine", "--ballast", "9"])
     main(["reproduce", "toy", "--from-runs", "mine"])
@@ -130,6 +136,7 @@ def test_runs_from_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (("tyo",), "unknown figure or table 'tyo': did you mean 'toy'?"),
         (("toy", "--agents", "walkr"), "unknown agent of this sweep 'walkr': did you mean 'walker'?"),
+        (("toy", "--rows", "swim,fly"), "no row of toy is meant: --plan alone lists them"),
         (("toy", "--seeds", "0"), "--seeds 0: give at least 1"),
         (("toy", "--from-results"), "no results in results/toy: run the sweep first"),
         (("toy", "--from-runs", "nowhere"), "nowhere is no run"),

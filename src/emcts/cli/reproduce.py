@@ -4,6 +4,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import tyro
@@ -28,7 +29,7 @@ from emcts.experiments.experiment import Experiment
 from emcts.experiments.plan import Planned, plan_of, this_device
 from emcts.experiments.progress import SweepDisplay, Tally, duration
 from emcts.experiments.results import Cell, Results, Table
-from emcts.experiments.sweep import Job, jobs
+from emcts.experiments.sweep import Job, Row, jobs
 from emcts.runs.config import TOTAL
 from emcts.runs.display import display_for
 from emcts.runs.drive import drive
@@ -61,6 +62,8 @@ class Options:
     """So many of each row, instead of the paper's number."""
     agents: str = ""
     """Run only these, such as e-az,az-ube. Runs of others that are there already are analysed too."""
+    rows: str = "*"
+    """Run only rows with such names: "deep-sea-10-*,*-bdqn". --plan lists the names."""
     steps: int | None = None
     """Of each seed, instead of the paper's number. More steps later go on with the same runs."""
     paper_settings: bool = False
@@ -77,6 +80,10 @@ class Options:
     @property
     def chosen_agents(self) -> tuple[str, ...]:
         return tuple(agent for agent in self.agents.split(",") if agent)
+
+    def wants(self, row: Row) -> bool:
+        of_agent = not self.agents or row.agent in self.chosen_agents
+        return of_agent and any(fnmatchcase(row.name, pattern) for pattern in self.rows.split(","))
 
     @property
     def runs(self) -> Path:
@@ -96,8 +103,9 @@ class Options:
         return chosen.made_small(catalogue, self.chosen_agents) if self.smoke else chosen
 
     def jobs(self, experiment: Experiment, catalogue: Catalogue, kind: str) -> list[Job]:
-        agents = self.chosen_agents
-        rows = [row for row in experiment.rows if not agents or row.agent in agents]
+        rows = [row for row in experiment.rows if self.wants(row)]
+        if not rows:
+            raise ValueError(f"no row of {experiment.name} is meant: --plan alone lists them")
         if self.seeds is not None:
             rows = [row.with_seeds(self.seeds) for row in rows]
         if self.steps is not None:

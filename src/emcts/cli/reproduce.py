@@ -3,9 +3,10 @@
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 from rich import box
@@ -14,7 +15,8 @@ from rich.table import Table as RichTable
 from tyro.conf import Positional
 
 from emcts.cli import catalogue as names
-from emcts.cli.catalogue import Catalogue, known
+from emcts.cli.catalogue import known
+from emcts.cli.where import Where, train_rows
 from emcts.experiments import (
     figure_1,
     figure_2_left,
@@ -25,14 +27,11 @@ from emcts.experiments import (
     figure_5,
     table_1,
 )
+from emcts.experiments.executors import Load
 from emcts.experiments.experiment import Experiment
-from emcts.experiments.plan import Planned, plan_of, this_device
-from emcts.experiments.progress import SweepDisplay, Tally, duration
 from emcts.experiments.results import Cell, Results, Table
-from emcts.experiments.sweep import Job, Row, jobs
+from emcts.experiments.sweep import Catalogue, Row
 from emcts.runs.config import TOTAL
-from emcts.runs.display import display_for
-from emcts.runs.drive import drive
 from emcts.runs.folder import Folder
 
 MODULES = (
@@ -76,6 +75,7 @@ class Options:
     """Draw from the tables in the results folder, and run nothing."""
     from_runs: tuple[Path, ...] = ()
     """Analyse these runs, and run nothing."""
+    where: Annotated[Where, tyro.conf.arg(name="")] = field(default_factory=Where)
 
     @property
     def chosen_agents(self) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ class Options:
             chosen = chosen.with_paper_settings()
         return chosen.made_small(catalogue, self.chosen_agents) if self.smoke else chosen
 
-    def jobs(self, experiment: Experiment, catalogue: Catalogue, kind: str) -> list[Job]:
+    def rows_of(self, experiment: Experiment) -> list[Row]:
         rows = [row for row in experiment.rows if self.wants(row)]
         if not rows:
             raise ValueError(f"no row of {experiment.name} is meant: --plan alone lists them")
@@ -110,31 +110,34 @@ class Options:
             rows = [row.with_seeds(self.seeds) for row in rows]
         if self.steps is not None:
             rows = [row.changed(**{TOTAL: self.steps}) for row in rows]
-        return jobs(rows, self.runs, catalogue, kind)
+        return rows
 
 
 def main(arguments: Sequence[str]) -> None:
     options = tyro.cli(Options, prog="emcts reproduce", args=arguments)
-    reproduce(options, shlex.join(["emcts", "reproduce", *arguments]), names.installed())
+    reproduce(options, shlex.join(["emcts", "reproduce", *arguments]), names.installed)
 
 
-def reproduce(options: Options, command: str, catalogue: Catalogue) -> None:
-    """From the sweep, from given runs, or from the tables alone, to the picture."""
+def reproduce(options: Options, command: str, load: Load) -> None:
+    """From the sweep, from given runs, or from the tables alone, to the picture. Runs that failed leave with 1."""
     console = Console(width=None if sys.stdout.isatty() else 160)
+    catalogue = load()
     experiment = options.experiment(catalogue)
     results = options.results_of(experiment)
     if options.from_results:
         _show(experiment, results, console)
         return
+    failed = False
     if options.from_runs:
         evidence = experiment.evidence_of([Folder.open(path) for path in options.from_runs])
     else:
-        kind, device = this_device()
-        planned = plan_of(options.jobs(experiment, catalogue, kind), catalogue, device)
-        console.print(_plan_table(experiment, planned, device))
-        if options.plan:
+        rows, title = options.rows_of(experiment), f"{experiment.name}: {experiment.title}"
+        outcome = train_rows(
+            rows, options.runs, title, options.where, load, console, command, only_plan=options.plan
+        )
+        if outcome is None:
             return
-        _run(planned, catalogue, console, command)
+        failed = bool(outcome.problems)
         evidence = experiment.evidence(options.runs)
     experiment.write(evidence, results, command, catalogue)
     for run in results.made()["runs"]:
@@ -142,24 +145,8 @@ def reproduce(options: Options, command: str, catalogue: Catalogue) -> None:
             told = f"warning: {run['run']} has other settings than {run['row']}: {', '.join(run['differs'])}"
             console.print(told, markup=False, highlight=False)
     _show(experiment, results, console)
-
-
-def _run(planned: Sequence[Planned], catalogue: Catalogue, console: Console, command: str) -> None:
-    """Every run that is not over, one after the other. A signal stops the sweep; the same command goes on."""
-    todo = [one.job for one in planned]
-    tally = Tally.of(todo, [one.steps_per_second for one in planned])
-    for number, job in enumerate(todo):
-        if job.is_over:
-            continue
-        folder = job.folder(catalogue, command)
-        title = f"run {number + 1} of {len(todo)}: {job.row.label}, {len(job.seeds)} seeds, in {job.path}"
-        display = SweepDisplay(tally, number, todo, title, display_for(console, title))
-        ending = drive(job.trainer(catalogue, folder), folder, display, command)
-        if ending.state == "stopped":
-            console.print("the sweep goes on with the same command", markup=False)
-            raise SystemExit(ending.exit_code)
-        tally.done[number] = job.work
-        console.print(tally.line, markup=False, highlight=False)
+    if failed:
+        raise SystemExit(1)
 
 
 def _show(experiment: Experiment, folder: Results, console: Console) -> None:
@@ -169,36 +156,6 @@ def _show(experiment: Experiment, folder: Results, console: Console) -> None:
         if name in tables:
             console.print(_printed(f"{experiment.title}: {name}", tables[name], columns))
     console.print(f"tables in {folder.folder}, picture {picture}", markup=False, highlight=False)
-
-
-def _plan_table(experiment: Experiment, planned: Sequence[Planned], device: str) -> RichTable:
-    """A line for each row, whose runs differ in their seeds alone."""
-    title = f"{experiment.name}: {experiment.title}, on {device}"
-    table = RichTable(box=box.SIMPLE, title=title, title_justify="left")
-    for column in ("row", "runs", "seeds", "steps each", "steps left", "steps/s", "time", "disk"):
-        table.add_column(column, justify="left" if column == "row" else "right")
-    for name in dict.fromkeys(one.job.row.name for one in planned):
-        runs = [one for one in planned if one.job.row.name == name]
-        speed = runs[-1].steps_per_second
-        table.add_row(
-            name,
-            str(len(runs)),
-            str(sum(len(one.job.seeds) for one in runs)),
-            f"{runs[0].job.total_env_steps:,}",
-            f"{sum(one.steps_left for one in runs):,}",
-            "unknown" if speed is None else f"{speed:,.0f}",
-            *_time_and_disk(runs),
-        )
-    left = f"{sum(one.steps_left for one in planned):,}"
-    table.add_row("all", str(len(planned)), "", "", left, "", *_time_and_disk(planned))
-    return table
-
-
-def _time_and_disk(planned: Sequence[Planned]) -> tuple[str, str]:
-    times = [one.seconds for one in planned if one.seconds is not None]
-    whole = "" if len(times) == len(planned) else " and more"
-    disk = f"{sum(one.disk_bytes for one in planned) / 2**20:,.0f} MiB"
-    return (f"{duration(sum(times))}{whole}" if times else "unknown"), disk
 
 
 def _printed(title: str, table: Table, columns: Sequence[str]) -> RichTable:

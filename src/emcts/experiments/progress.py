@@ -11,11 +11,15 @@ from emcts.runs.display import Display, LiveDisplay, Standing
 
 @dataclass
 class Tally:
-    """The work of a sweep, run by run. Work is steps times seeds; `rates` are steps a second, None where unknown."""
+    """The work of a sweep, run by run. Work is steps times seeds; `rates` are steps a second, None where unknown.
+
+    `side_by_side` is how many runs go on at once.
+    """
 
     work: Sequence[int]
     done: list[int]
     rates: list[float | None]
+    side_by_side: int = 1
 
     @classmethod
     def of(cls, jobs: Sequence[Job], rates: Sequence[float | None]) -> "Tally":
@@ -36,7 +40,8 @@ class Tally:
         if not known:
             return None
         usual = sum(known) / len(known)
-        return sum(rest / (rate or usual) for rest, rate in zip(left, self.rates, strict=True))
+        times = [rest / (rate or usual) for rest, rate in zip(left, self.rates, strict=True)]
+        return max(sum(times) / self.side_by_side, *times)
 
     @property
     def line(self) -> str:

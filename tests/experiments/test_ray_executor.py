@@ -1,0 +1,141 @@
+"""A sweep on Ray, with toys: workers die, stop and fail, and the sweep ends as if one process had trained it."""
+
+import io
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from emcts.cli import main
+from emcts.cli import reproduce as command
+from emcts.experiments.executors import Executor, Outcome
+from emcts.experiments.experiment import Experiment
+from emcts.experiments.plan import plan_of
+from emcts.experiments.ray_executor import RayExecutor, on_ray
+from emcts.experiments.share import Share
+from emcts.experiments.sweep import Job, Row, jobs
+from emcts.runs.checkpoints import Checkpoints
+from emcts.runs.config import Config, Schedule, plain
+from emcts.runs.display import LineDisplay
+from emcts.runs.drive import drive
+from emcts.runs.folder import Folder
+from emcts.runs.status import status
+from tests.cli.test_reproduce import analyse, draw
+from tests.experiments.workers import DIES_AT, MARKS, STOPS_AT, MarkedCatalogue, begun, told
+from tests.runs.toy import ToyTrainer
+
+AT_ONCE = {"cpu": 2, "gpu": 2}
+WALK = Row("walk", "Walker", "hilly", "walker", seeds=4, paper_preset="long", at_once=AT_ONCE)
+RUN = Row("run", "Runner", "plain", "runner", seeds=4, paper_preset="long", at_once=AT_ONCE)
+TOY = Experiment("toy", "walks", (WALK, RUN), (), analyse, draw, {"summary": ("label", "seeds", "found")})
+
+
+@pytest.fixture(scope="module")
+def marks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("marks")
+    os.environ[MARKS] = str(folder)
+    yield folder
+    del os.environ[MARKS]
+
+
+@pytest.fixture(scope="module")
+def executor(marks: Path) -> Iterator[RayExecutor]:
+    """One Ray for all tests of this file: it takes seconds to start."""
+    with on_ray(None, Share()) as ray:
+        yield ray
+
+
+def swept(executor: Executor, rows: list[Row], out: Path) -> tuple[Outcome, list[Job], str]:
+    catalogue, screen = MarkedCatalogue(), io.StringIO()
+    found = jobs(rows, out, catalogue, "cpu")
+    planned = plan_of(found, catalogue, "an abacus")
+    outcome = executor.run(planned, MarkedCatalogue, Console(file=screen, width=200), "emcts reproduce toy")
+    return outcome, found, screen.getvalue()
+
+
+def test_a_killed_worker_and_a_stopped_one_change_nothing(
+    executor: RayExecutor,
+    marks: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("emcts.cli.catalogue.installed", MarkedCatalogue)
+    monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
+    monkeypatch.setattr("emcts.cli.where.on_ray", lambda address, share: nullcontext(executor))
+    monkeypatch.setattr(command, "EXPERIMENTS", {"toy": TOY})
+    runs = Path("runs/reproduce")
+    often = Schedule(chunks=2, keep=2)  # a sweep saves every few minutes, and the run is to die before that
+    dying = Config("hilly", "walker", None, (0, 1), plain(WALK.settings(MarkedCatalogue())), often)
+    Folder.create(runs / "walk-seeds-0-1", dying, {})
+
+    main(["reproduce", "toy", "--on", "ray"])
+    out = capsys.readouterr().out
+    assert "4 runs on Ray" in out
+    assert f"walk-seeds-0-1: goes on from step {DIES_AT}" in out
+    assert Path("results/toy/toy.png").exists()
+    for name, step in [("hilly-walker-0", DIES_AT), ("hilly-walker-2", STOPS_AT)]:
+        processes = list(dict.fromkeys(process for process, _ in begun(marks, name)))
+        assert len(processes) == 2
+        assert os.getpid() not in processes
+        steps = [[at for process, at in begun(marks, name) if process == one] for one in processes]
+        assert steps[0][0] == 0
+        assert steps[0][-1] == step
+        assert steps[1][0] == (DIES_AT if step == DIES_AT else STOPS_AT + 100), "went on from its checkpoint"
+    for folder in map(Folder.open, sorted(runs.iterdir())):
+        assert status(folder).state == "finished"
+        alone = Folder.create(tmp_path / "alone" / folder.path.name, folder.config(), {})
+        settings = (WALK if folder.path.name.startswith("walk") else RUN).settings(MarkedCatalogue())
+        drive(ToyTrainer(settings, folder.config().seeds), alone, LineDisplay(lambda text: None), "")
+        assert told(folder.metrics.read()) == told(alone.metrics.read())
+    before = sorted((file, file.stat().st_mtime_ns) for file in runs.rglob("*"))
+
+    main(["reproduce", "toy", "--on", "ray"])
+    assert "runs on Ray" not in capsys.readouterr().out
+    assert sorted((file, file.stat().st_mtime_ns) for file in runs.rglob("*")) == before
+
+
+def test_runs_that_break_or_fail_leave_the_others_alone(executor: RayExecutor, tmp_path: Path) -> None:
+    rows = [
+        Row("nan", "", "plain", "walker", 1, "long", changes={"nan_at": 300}),
+        Row("fails", "", "hilly", "runner", 2, "long", at_once={"cpu": 1, "gpu": 1}),
+    ]
+    outcome, found, said = swept(executor, rows, tmp_path)
+    broken, good, failed = (str(job.path) for job in found)
+    assert set(outcome.problems) == {broken, failed}
+    assert "a loss was not finite: seed 0 at step 300" in outcome.problems[broken]
+    assert "RuntimeError: no ground under the feet" in outcome.problems[failed]
+    assert outcome.exit_code == 1
+    assert [status(Folder.open(job.path)).state for job in found] == ["broken", "finished", "stopped"]
+    assert f"{Path(good).name}: finished" in said
+
+
+def test_a_signal_stops_the_sweep_after_a_checkpoint(
+    executor: RayExecutor, marks: Path, tmp_path: Path
+) -> None:
+    endless = {"chunk_seconds": 0.1, "total_env_steps": 1_000_000}
+    row = Row("stop", "", "plain", "walker", 4, "long", changes=endless, at_once=AT_ONCE)
+
+    def interrupt() -> None:
+        while len(begun(marks, "plain-walker-0")) < 3:
+            time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    (marks / "plain-walker-0.txt").unlink(missing_ok=True)
+    threading.Thread(target=interrupt, daemon=True).start()
+    outcome, found, _ = swept(executor, [row], tmp_path)
+    assert (outcome.stopped, outcome.problems) == (130, {})
+    (last,) = Checkpoints(found[0].path / "checkpoints").steps()
+    assert last == found[0].env_steps >= 300
+
+
+def test_a_folder_that_workers_see(executor: RayExecutor, tmp_path: Path) -> None:
+    executor.check_folder(tmp_path / "new")
+    assert list((tmp_path / "new").iterdir()) == []

@@ -1,6 +1,8 @@
 """Visit for visit mctx: with no variance at any beta, and with beta 0 at any variance."""
 
+import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -8,102 +10,123 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 
 import emcts
 from tests.search.random_model import RandomModel
 
 POLICIES = ("muzero_policy", "gumbel_muzero_policy")
-SIZES = st.fixed_dictionaries(
-    {
-        "seed": st.integers(0, 10_000),
-        "batch": st.integers(1, 6),
-        "actions": st.integers(1, 7),
-        "simulations": st.integers(1, 30),
-        "max_depth": st.none() | st.integers(1, 6),
-        "masked": st.none() | st.floats(0.1, 0.9),
-    }
+COUNTED = ("node_visits", "parents", "action_from_parent", "children_index", "children_visits")
+COMPUTED = (
+    "node_values",
+    "raw_values",
+    "children_values",
+    "children_rewards",
+    "children_discounts",
+    "children_prior_logits",
 )
-
-# Each example compiles two programs: shrinking one that fails would take longer than reading it.
-SETTINGS = settings(max_examples=5, deadline=None, derandomize=True, phases=(Phase.generate,))
+TOLD = ("visit_counts", "visit_probs", "value", "qvalues")
 
 
-def run(
-    library: Any, policy: str, model: RandomModel, mask: Any, sizes: dict[str, Any], **options: Any
-) -> Any:
-    variance = options.pop("variance", False)
-    root = model.root(library, sizes["batch"], variance=variance)
-    recurrent_fn = model.recurrent_fn(library, variance=variance)
-    key = jax.random.key(sizes["seed"])
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    batch: int
+    actions: int
+    simulations: int
+    max_depth: int | None = None
+    masked: float | None = None
 
-    def search(key: Any, mask: Any) -> Any:
-        arguments = (sizes["simulations"], mask, sizes["max_depth"])
-        return getattr(library, policy)(None, key, root, recurrent_fn, *arguments, **options)
-
-    return jax.jit(search)(key, mask)
-
-
-def make_mask(sizes: dict[str, Any]) -> Any:
-    if sizes["masked"] is None:
-        return None
-    random = np.random.default_rng(sizes["seed"])
-    return jnp.asarray(random.random((sizes["batch"], sizes["actions"])) < sizes["masked"], jnp.float32)
+    def mask(self, seed: int) -> Any:
+        if self.masked is None:
+            return None
+        random = np.random.default_rng(seed)
+        return jnp.asarray(random.random((self.batch, self.actions)) < self.masked, jnp.float32)
 
 
-def assert_same(theirs: Any, ours: Any) -> None:
-    np.testing.assert_array_equal(theirs.action, ours.action)
-    np.testing.assert_allclose(theirs.action_weights, ours.action_weights, rtol=1e-4, atol=1e-6)
-    a, b = theirs.search_tree, ours.search_tree
-    for name in ("node_visits", "parents", "action_from_parent", "children_index", "children_visits"):
-        np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
-    for name in ("node_values", "raw_values", "children_values", "children_rewards", "children_discounts"):
-        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-5, atol=1e-5, err_msg=name)
-    np.testing.assert_allclose(a.children_prior_logits, b.children_prior_logits, rtol=1e-5, atol=1e-5)
-    indices = jnp.zeros(a.node_visits.shape[0], jnp.int32)
-    np.testing.assert_allclose(a.qvalues(indices), b.qvalues(indices), rtol=1e-5, atol=1e-5)
-    for name in ("visit_counts", "visit_probs", "value", "qvalues"):
-        np.testing.assert_allclose(
-            getattr(a.summary(), name), getattr(b.summary(), name), rtol=1e-5, atol=1e-5
-        )
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What a policy says, and what is read off its tree."""
+
+    out: Any
+    summary: Any
+    arrays: dict[str, Any]
+
+
+def compiled(
+    library: Any, policy: str, sizes: Sizes, *, variance: bool = False, **options: Any
+) -> Callable[..., Found]:
+    """One program for all models of a size."""
+
+    @jax.jit
+    def search(key: Any, mask: Any, tables: Any) -> Any:
+        model = RandomModel(**tables)
+        root = model.root(library, sizes.batch, variance=variance)
+        recurrent_fn = model.recurrent_fn(library, variance=variance)
+        arguments = (sizes.simulations, mask, sizes.max_depth)
+        out = getattr(library, policy)(None, key, root, recurrent_fn, *arguments, **options)
+        return out, out.search_tree.summary(), read(out.search_tree)
+
+    def found(model: RandomModel, seed: int) -> Found:
+        return Found(*search(jax.random.key(seed), sizes.mask(seed), vars(model)))
+
+    return found
+
+
+def read(tree: Any) -> dict[str, Any]:
+    """By names that both libraries have; some are derived."""
+    roots = jnp.zeros(tree.node_visits.shape[0], jnp.int32)
+    return {name: getattr(tree, name) for name in COUNTED + COMPUTED} | {"qvalues": tree.qvalues(roots)}
+
+
+def assert_same(theirs: Found, ours: Found) -> None:
+    np.testing.assert_array_equal(theirs.out.action, ours.out.action)
+    np.testing.assert_allclose(theirs.out.action_weights, ours.out.action_weights, rtol=1e-4, atol=1e-6)
+    for name, array in theirs.arrays.items():
+        if name in COUNTED:
+            np.testing.assert_array_equal(array, ours.arrays[name], err_msg=name)
+        else:
+            np.testing.assert_allclose(array, ours.arrays[name], rtol=1e-5, atol=1e-5, err_msg=name)
+    for name in TOLD:
+        a, b = getattr(theirs.summary, name), getattr(ours.summary, name)
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@SETTINGS
-@given(sizes=SIZES)
-def test_no_variance_and_any_beta_is_mctx(policy: str, sizes: dict[str, Any]) -> None:
-    model, mask = RandomModel.make(sizes["seed"], sizes["actions"]), make_mask(sizes)
-    theirs = run(mctx, policy, model, mask, sizes)
-    ours = run(emcts, policy, model, mask, sizes, beta=3.0)
-    assert_same(theirs, ours)
-    np.testing.assert_array_equal(ours.search_tree.summary().qvalues_std, 0)
-    np.testing.assert_array_equal(ours.search_tree.summary().value_std, 0)
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-@SETTINGS
-@given(sizes=SIZES)
-def test_beta_zero_and_any_variance_is_mctx(policy: str, sizes: dict[str, Any]) -> None:
-    model, mask = RandomModel.make(sizes["seed"], sizes["actions"]), make_mask(sizes)
-    ours = run(emcts, policy, model, mask, sizes, variance=True)
-    assert_same(run(mctx, policy, model, mask, sizes), ours)
-    summary = ours.search_tree.summary()
-    assert np.all(np.asarray(summary.value_std) > 0)
-    assert np.all((np.asarray(summary.qvalues_std) > 0) == (np.asarray(summary.visit_counts) > 0))
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        Sizes(batch=6, actions=5, simulations=27),
+        Sizes(batch=3, actions=7, simulations=16, max_depth=3, masked=0.6),
+        Sizes(batch=5, actions=2, simulations=30, masked=0.3),
+        Sizes(batch=1, actions=1, simulations=9, max_depth=1),
+    ],
+    ids=str,
+)
+def test_no_variance_or_no_beta_is_mctx(policy: str, sizes: Sizes) -> None:
+    mctx_search = compiled(mctx, policy, sizes)
+    certain = compiled(emcts, policy, sizes, beta=3.0)
+    unmoved = compiled(emcts, policy, sizes, variance=True)
+    for seed in range(8):
+        model = RandomModel.make(seed, sizes.actions)
+        theirs, ours = mctx_search(model, seed), certain(model, seed)
+        assert_same(theirs, ours)
+        np.testing.assert_array_equal(ours.summary.qvalues_std, 0)
+        np.testing.assert_array_equal(ours.summary.value_std, 0)
+        ours = unmoved(model, seed)
+        assert_same(theirs, ours)
+        assert np.all(np.asarray(ours.summary.value_std) > 0)
+        tried = np.asarray(ours.summary.visit_counts) > 0
+        np.testing.assert_array_equal(np.asarray(ours.summary.qvalues_std) > 0, tried)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_terminals_change_nothing_above_them(policy: str) -> None:
     """mctx goes on below a discount of 0, emcts does not: roots and all nodes above are the same."""
-    sizes = {"seed": 5, "batch": 6, "actions": 3, "simulations": 60, "max_depth": None}
+    sizes = Sizes(batch=6, actions=3, simulations=60)
     model = RandomModel.make(5, 3, terminal=0.25)
-    theirs, ours = run(mctx, policy, model, None, sizes), run(emcts, policy, model, None, sizes)
-    np.testing.assert_array_equal(theirs.action, ours.action)
-    np.testing.assert_allclose(
-        theirs.search_tree.summary().qvalues, ours.search_tree.summary().qvalues, rtol=1e-5, atol=1e-5
-    )
-    a, b = theirs.search_tree, ours.search_tree
+    theirs, ours = (compiled(library, policy, sizes)(model, 5) for library in (mctx, emcts))
+    np.testing.assert_array_equal(theirs.out.action, ours.out.action)
+    np.testing.assert_allclose(theirs.summary.qvalues, ours.summary.qvalues, rtol=1e-5, atol=1e-5)
+    a, b = theirs.out.search_tree, ours.out.search_tree
     below = nodes_below_terminals(a)
     assert below.any(), "the model has no terminal state that mctx goes past: the test would show nothing"
     np.testing.assert_array_equal(np.asarray(a.node_visits)[~below], np.asarray(b.node_visits)[~below])
@@ -124,57 +147,36 @@ def nodes_below_terminals(tree: Any) -> np.ndarray:
     return below
 
 
-def test_qtransform_and_constants_reach_the_rule() -> None:
-    sizes = {"seed": 8, "batch": 4, "actions": 5, "simulations": 24, "max_depth": None}
-    model = RandomModel.make(8, 5)
-    normalisations: tuple[tuple[str, dict[str, Any]], ...] = (
-        ("qtransform_by_min_max", {"min_value": -4.0, "max_value": 4.0}),
-        ("qtransform_by_parent_and_siblings", {"epsilon": 0.5}),
-    )
-    for name, keywords in normalisations:
-        options = {"pb_c_init": 0.6, "pb_c_base": 50.0, "dirichlet_fraction": 0.4, "dirichlet_alpha": 1.0}
-        outs = [
-            run(
-                library,
-                "muzero_policy",
-                model,
-                None,
-                sizes,
-                qtransform=_bind(library, name, keywords),
-                **options,
-            )
-            for library in (mctx, emcts)
-        ]
-        assert_same(*outs)
-    completions: tuple[dict[str, Any], ...] = (
-        {"value_scale": 0.3, "maxvisit_init": 10.0, "epsilon": 0.1},
-        {"rescale_values": False},
-        {"use_mixed_value": False},
-    )
-    for keywords in completions:
-        name = "qtransform_completed_by_mix_value"
-        options = {"max_num_considered_actions": 3, "gumbel_scale": 0.5}
-        outs = [
-            run(
-                library,
-                "gumbel_muzero_policy",
-                model,
-                None,
-                sizes,
-                qtransform=_bind(library, name, keywords),
-                **options,
-            )
-            for library in (mctx, emcts)
-        ]
-        assert_same(*outs)
+CONSTANTS: dict[str, dict[str, Any]] = {
+    "muzero_policy": {"pb_c_init": 0.6, "pb_c_base": 50.0, "dirichlet_fraction": 0.4, "dirichlet_alpha": 1.0},
+    "gumbel_muzero_policy": {"max_num_considered_actions": 3, "gumbel_scale": 0.5},
+}
+MIX = "qtransform_completed_by_mix_value"
 
 
-def _bind(library: Any, name: str, keywords: dict[str, Any]) -> Any:
-    return functools.partial(getattr(library, name), **keywords)
+@pytest.mark.parametrize(
+    ("policy", "transform", "keywords"),
+    [
+        ("muzero_policy", "qtransform_by_min_max", {"min_value": -4.0, "max_value": 4.0}),
+        ("muzero_policy", "qtransform_by_parent_and_siblings", {"epsilon": 0.5}),
+        ("gumbel_muzero_policy", MIX, {"value_scale": 0.3, "maxvisit_init": 10.0, "epsilon": 0.1}),
+        ("gumbel_muzero_policy", MIX, {"rescale_values": False}),
+        ("gumbel_muzero_policy", MIX, {"use_mixed_value": False}),
+    ],
+)
+def test_qtransform_and_constants_reach_the_rule(
+    policy: str, transform: str, keywords: dict[str, Any]
+) -> None:
+    sizes, model = Sizes(batch=4, actions=5, simulations=24), RandomModel.make(8, 5)
+    outs = []
+    for library in (mctx, emcts):
+        bound = functools.partial(getattr(library, transform), **keywords)
+        search = compiled(library, policy, sizes, qtransform=bound, **CONSTANTS[policy])
+        outs.append(search(model, 8))
+    assert_same(*outs)
 
 
-@pytest.mark.parametrize("max_depth", [None, 3])
-@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("max_depth", "masked"), [(None, True), (3, False)])
 def test_stochastic_muzero_is_mctx(max_depth: int | None, masked: bool) -> None:
     batch, actions, outcomes, simulations = 4, 3, 2, 30
     states, chances = RandomModel.make(20, actions), RandomModel.make(21, outcomes)
@@ -207,8 +209,7 @@ def test_stochastic_muzero_is_mctx(max_depth: int | None, masked: bool) -> None:
     def search(library: Any) -> Any:
         root = states.root(library, batch)
         run = functools.partial(library.stochastic_muzero_policy, None)
-        return jax.jit(lambda key: run(key, root, *functions(library), simulations, mask, max_depth))(
-            jax.random.key(3)
-        )
+        out = run(jax.random.key(3), root, *functions(library), simulations, mask, max_depth)
+        return out, out.search_tree.summary(), read(out.search_tree)
 
-    assert_same(search(mctx), search(emcts))
+    assert_same(*(Found(*jax.jit(functools.partial(search, library))()) for library in (mctx, emcts)))

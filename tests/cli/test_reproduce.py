@@ -3,11 +3,10 @@
 import json
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
 import pytest
 from matplotlib.figure import Figure
 
@@ -150,19 +149,9 @@ def test_bad_input_is_refused(
 
 
 @pytest.fixture(scope="module")
-def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder for the runs of all sweeps, and one for what JAX compiled, which serves those that share a program."""
-    names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
-    cache, from_seconds = (getattr(jax.config, name) for name in names)
-    _configure(str(tmp_path_factory.mktemp("compiled")), 0.5, True)
-    yield tmp_path_factory.mktemp("runs")
-    _configure(cache, from_seconds, False)
-
-
-def _configure(cache: str | None, from_seconds: float, little_effort: bool) -> None:
-    jax.config.update("jax_compilation_cache_dir", cache)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", from_seconds)
-    jax.config.update("jax_disable_most_optimizations", little_effort)
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the runs of all sweeps: rows that two of them share are trained once."""
+    return tmp_path_factory.mktemp("runs")
 
 
 SMOKE = {
@@ -182,13 +171,13 @@ QUICK = ("figure-2-left",)
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in SMOKE]
 )
 def test_every_figure_of_deep_sea_made_small(
-    name: str, compiled_once: Path, capsys: pytest.CaptureFixture[str]
+    name: str, runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    main(["reproduce", name, "--smoke", "--out", str(compiled_once)])
+    main(["reproduce", name, "--smoke", "--out", str(runs)])
     out = said(capsys)
     for words in SMOKE[name]:
         assert words in out
-    results = compiled_once / "results" / name
+    results = runs / "results" / name
     assert 5_000 < (results / f"{name}.png").stat().st_size < 300_000
     made = json.loads((results / "made.json").read_text())
     assert all(run["state"] == "finished" and run["differs"] == {} for run in made["runs"])

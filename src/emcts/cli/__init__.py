@@ -17,6 +17,7 @@ GROUPS = {
     "plot": "learning curves of one run, or of several in one picture",
     "runs": "list the runs of a folder",
     "demo": "E-AZ against AZ in Deep Sea, as a table and a picture",
+    "sweep": "many runs of one's own, from a file or a grid, here or on a cluster",
     "reproduce": "a figure or table of the paper, from its sweep to its picture",
     "bench": "speed against the peers, in one run",
     "subleq": "run, assemble, disassemble and enumerate SUBLEQ programs",

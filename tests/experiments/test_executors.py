@@ -154,7 +154,7 @@ def test_a_run_is_followed_through_its_files(tmp_path: Path) -> None:
     with (job.path / "metrics.jsonl").open("a") as file:
         file.write('{"seed": 0, "env_')
     with folder.lock():
-        pass
+        assert not run.changed_hands()
     run.look()
     run.count(tally)
     assert run.begun
@@ -167,6 +167,8 @@ def test_a_run_is_followed_through_its_files(tmp_path: Path) -> None:
     folder.metrics.cut(100)
     run.look()
     assert run.standing.env_steps == 100, "it went back to its checkpoint"
+    with folder.lock():
+        assert [run.changed_hands(), run.changed_hands()] == [True, False]
     assert not Watched(0, job).begun, "by an earlier sweep"
 
 

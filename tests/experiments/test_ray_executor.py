@@ -25,7 +25,7 @@ from emcts.runs.config import Config, Schedule, plain
 from emcts.runs.display import LineDisplay
 from emcts.runs.drive import drive
 from emcts.runs.folder import Folder
-from emcts.runs.status import status
+from emcts.runs.status import find_runs, status
 from tests.cli.test_reproduce import analyse, draw
 from tests.experiments.workers import DIES_AT, MARKS, STOPS_AT, MarkedCatalogue, begun, told
 from tests.runs.toy import ToyTrainer
@@ -33,6 +33,20 @@ from tests.runs.toy import ToyTrainer
 AT_ONCE = {"cpu": 2, "gpu": 2}
 WALK = Row("walk", "Walker", "hilly", "walker", seeds=4, paper_preset="long", at_once=AT_ONCE)
 RUN = Row("run", "Runner", "plain", "runner", seeds=4, paper_preset="long", at_once=AT_ONCE)
+SWEEP = """
+[[runs]]
+name = "nan"
+environment = "plain"
+agent = "walker"
+seeds = 1
+settings = {nan_at = 300}
+
+[[runs]]
+environment = "hilly"
+agent = "runner"
+seeds = 2
+seeds_per_run = 1
+"""
 TOY = Experiment("toy", "walks", (WALK, RUN), (), analyse, draw, {"summary": ("label", "seeds", "found")})
 
 
@@ -51,6 +65,17 @@ def executor(marks: Path) -> Iterator[RayExecutor]:
         yield ray
 
 
+@pytest.fixture
+def in_workers(executor: RayExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """In a folder of its own, with commands that train marked toys on that Ray."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("emcts.cli.catalogue.installed", MarkedCatalogue)
+    monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
+    monkeypatch.setattr("emcts.cli.where.on_ray", lambda address, share: nullcontext(executor))
+    monkeypatch.setattr(command, "EXPERIMENTS", {"toy": TOY})
+    return tmp_path
+
+
 def swept(executor: Executor, rows: list[Row], out: Path) -> tuple[Outcome, list[Job], str]:
     catalogue, screen = MarkedCatalogue(), io.StringIO()
     found = jobs(rows, out, catalogue, "cpu")
@@ -60,17 +85,8 @@ def swept(executor: Executor, rows: list[Row], out: Path) -> tuple[Outcome, list
 
 
 def test_a_killed_worker_and_a_stopped_one_change_nothing(
-    executor: RayExecutor,
-    marks: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    in_workers: Path, marks: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("emcts.cli.catalogue.installed", MarkedCatalogue)
-    monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
-    monkeypatch.setattr("emcts.cli.where.on_ray", lambda address, share: nullcontext(executor))
-    monkeypatch.setattr(command, "EXPERIMENTS", {"toy": TOY})
     runs = Path("runs/reproduce")
     often = Schedule(chunks=2, keep=2)  # a sweep saves every few minutes, and the run is to die before that
     dying = Config("hilly", "walker", None, (0, 1), plain(WALK.settings(MarkedCatalogue())), often)
@@ -91,7 +107,7 @@ def test_a_killed_worker_and_a_stopped_one_change_nothing(
         assert steps[1][0] == (DIES_AT if step == DIES_AT else STOPS_AT + 100), "went on from its checkpoint"
     for folder in map(Folder.open, sorted(runs.iterdir())):
         assert status(folder).state == "finished"
-        alone = Folder.create(tmp_path / "alone" / folder.path.name, folder.config(), {})
+        alone = Folder.create(in_workers / "alone" / folder.path.name, folder.config(), {})
         settings = (WALK if folder.path.name.startswith("walk") else RUN).settings(MarkedCatalogue())
         drive(ToyTrainer(settings, folder.config().seeds), alone, LineDisplay(lambda text: None), "")
         assert told(folder.metrics.read()) == told(alone.metrics.read())
@@ -102,19 +118,23 @@ def test_a_killed_worker_and_a_stopped_one_change_nothing(
     assert sorted((file, file.stat().st_mtime_ns) for file in runs.rglob("*")) == before
 
 
-def test_runs_that_break_or_fail_leave_the_others_alone(executor: RayExecutor, tmp_path: Path) -> None:
-    rows = [
-        Row("nan", "", "plain", "walker", 1, "long", changes={"nan_at": 300}),
-        Row("fails", "", "hilly", "runner", 2, "long", at_once={"cpu": 1, "gpu": 1}),
-    ]
-    outcome, found, said = swept(executor, rows, tmp_path)
-    broken, good, failed = (str(job.path) for job in found)
-    assert set(outcome.problems) == {broken, failed}
-    assert "a loss was not finite: seed 0 at step 300" in outcome.problems[broken]
-    assert "RuntimeError: no ground under the feet" in outcome.problems[failed]
-    assert outcome.exit_code == 1
-    assert [status(Folder.open(job.path)).state for job in found] == ["broken", "finished", "stopped"]
-    assert f"{Path(good).name}: finished" in said
+def test_runs_that_break_or_fail_leave_the_others_alone(
+    in_workers: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("mine.toml").write_text(SWEEP)
+    with pytest.raises(SystemExit) as caught:
+        main(["sweep", "mine.toml", "--on", "ray"])
+    assert caught.value.code == 1
+    out = capsys.readouterr().out
+    assert "runs/sweep-mine/nan-seeds-0-0: a loss was not finite: seed 0 at step 300" in out
+    assert "RuntimeError: no ground under the feet" in out
+    assert "runner-hilly-seeds-0-0: finished" in out
+    runs = {folder.path.name: status(folder).state for folder in find_runs(Path("runs/sweep-mine"))}
+    assert runs == {
+        "nan-seeds-0-0": "broken",
+        "runner-hilly-seeds-0-0": "finished",
+        "runner-hilly-seeds-1-1": "stopped",
+    }
 
 
 def test_a_signal_stops_the_sweep_after_a_checkpoint(

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from emcts.runs.interruption import Interruption
 RETRIES = 3  # of a run whose worker dies
 LOOK_SECONDS = 1.0  # between two looks at the folders
 ANSWER_SECONDS = 120.0  # for a worker to start and answer
+KNOCK_SECONDS = 10.0  # for a cluster to take a connection
 STORE_BYTES = 80 * 2**20  # about the least that Ray takes: only names and sentences pass through it
 
 
@@ -112,8 +114,9 @@ class RayExecutor:
         except self.ray.exceptions.GetTimeoutError:
             raise ValueError(f"no worker on {host} answers within {ANSWER_SECONDS:.0f} seconds") from None
         except self.ray.exceptions.RayError as error:
+            reason = str(error).strip().splitlines()[-1]
             raise ValueError(
-                f"a worker on {host} cannot work for this sweep: install the same emcts there. It says: {error}"
+                f"a worker on {host} cannot work for this sweep: install the same emcts there ({reason})"
             ) from error
 
     def _wait(
@@ -132,6 +135,10 @@ class RayExecutor:
                     self.ray.cancel(one)  # those that train finish their chunk and save, as at a Ctrl-C
             running = [run for run in tasks.values() if run.begun]
             for run in running:
+                if run.changed_hands():
+                    watch.say(
+                        f"{run.job.path.name}: its worker is gone; another goes on from its last checkpoint"
+                    )
                 run.look()
                 run.count(tally)
             tally.side_by_side = max(len(running), 1)
@@ -174,14 +181,30 @@ def _connect(address: str | None) -> Any:
         # Without a secret, whoever reaches the machine could have this Ray run anything.
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    else:
+        _refuse_silence(address)
     ray = import_module("ray")
     mine = {"include_dashboard": False, "object_store_memory": STORE_BYTES} if address is None else {}
     try:
-        ray.init(address or "local", log_to_driver=False, logging_level="error", **mine)
+        ray.init(address or "local", log_to_driver=False, logging_level="critical", **mine)
     except (OSError, RuntimeError, ImportError, ValueError) as error:
         place = "on this machine" if address is None else f"at --address {address}"
         raise ValueError(f"Ray cannot be used {place}: {error}") from error
     return ray
+
+
+def _refuse_silence(address: str) -> None:
+    """Ray itself would knock for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not (host and port.isdigit()):
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=KNOCK_SECONDS).close()
+    except OSError as error:
+        raise ValueError(
+            f"nobody answers at --address {address} ({error}): start Ray there, `ray start --head`, or leave "
+            "--address away to have it started here"
+        ) from None
 
 
 def _machines(ray: Any) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ class Watched:
     standing: Standing | None = None
 
     def __post_init__(self) -> None:
-        self._locked_before = _changed(self.job.path / ".lock")
+        self._locked_before = self._locked = _changed(self.job.path / ".lock")
         self._clock = Clock()
         self._file, self._read = -1, 0
 
@@ -40,6 +40,11 @@ class Watched:
     def begun(self) -> bool:
         """Whether a process has taken it since this watch began."""
         return _changed(self.job.path / ".lock") != self._locked_before
+
+    def changed_hands(self) -> bool:
+        """Whether another process has taken it from one that had, since this was last asked."""
+        before, self._locked = self._locked, _changed(self.job.path / ".lock")
+        return before not in (self._locked_before, self._locked)
 
     def look(self) -> None:
         """Reads the metrics that are new. A run that goes on from a checkpoint begins another file."""

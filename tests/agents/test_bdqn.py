@@ -26,10 +26,9 @@ from emcts.agents.learner import Learner
 from emcts.agents.loop import run_chunk
 from emcts.agents.worlds import SameWorld
 from emcts.envs import Outcome, time_limit
-from emcts.runs.checkpoints import Checkpoints
 from emcts.types import Key
 from tests.agents.chain import GAMMA, LENGTH, ON, STOP, Chain, ChainState
-from tests.agents.test_training import assert_equal
+from tests.agents.resuming import assert_equal, assert_resumes
 from tests.agents.tiny import BDQN, advanced, table, trainer
 
 KEY = jax.random.key(0)
@@ -325,19 +324,7 @@ def test_it_trains_in_other_worlds(environment: str) -> None:
 
 
 def test_a_restored_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
-    sea = trainer("deep-sea", "bdqn")
-    state, _ = advanced(sea, sea.init(), 1)
-    checkpoints = Checkpoints(tmp_path / "checkpoints")
-    checkpoints.save(state, 100)
-    state, reports = advanced(sea, state, 2)
-    restored = checkpoints.restore(jax.eval_shape(sea.init))
-    assert restored is not None
-    resumed, later = advanced(sea, restored.state, 2)
-    assert_equal(state, resumed)
-    for one, two in zip(reports, later, strict=True):
-        assert one.metrics.keys() == two.metrics.keys()
-        for name, values in one.metrics.items():
-            np.testing.assert_array_equal(values, two.metrics[name])
+    reports = assert_resumes(trainer("deep-sea", "bdqn"), tmp_path)
     assert np.isfinite(table(reports, "loss_value")).all()
     assert not np.array_equal(*table(reports, "loss_value").T), "seeds differ"
 

@@ -3,13 +3,11 @@
 import dataclasses
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 
 from emcts.agents import catalogue
-from emcts.runs.checkpoints import Checkpoints
-from tests.agents.test_training import assert_equal
+from tests.agents.resuming import assert_resumes
 from tests.agents.tiny import LEARNED_SEA, advanced, table, trainer
 
 LOSSES = ("loss", "loss_value", "loss_policy", "loss_ube", "loss_reward", "loss_going", "loss_drift")
@@ -33,19 +31,10 @@ def test_a_restored_run_goes_on_as_if_nothing_had_happened(
     agent: str, preset: str | None, tmp_path: Path
 ) -> None:
     sea = trainer("deep-sea", agent, novelty="counts" if preset else None, preset=preset)
-    state, _ = advanced(sea, sea.init(), 1)
-    checkpoints = Checkpoints(tmp_path / "checkpoints")
-    checkpoints.save(state, 100)
-    state, (report,) = advanced(sea, state, 1)
-    restored = checkpoints.restore(jax.eval_shape(sea.init))
-    assert restored is not None
-    resumed, (later,) = advanced(sea, restored.state, 1)
-    assert_equal(state, resumed)
-    for name, values in report.metrics.items():
-        np.testing.assert_array_equal(values, later.metrics[name])
-    assert np.isfinite([report.metrics[name] for name in LOSSES]).all()
-    assert np.any(report.metrics["loss_ube"] > 0) == (agent != "mz")
-    assert np.all(report.metrics["loss_drift"] > 0)
+    reports = assert_resumes(sea, tmp_path)
+    assert np.isfinite([table(reports, name) for name in LOSSES]).all()
+    assert np.any(table(reports, "loss_ube") > 0) == (agent != "mz")
+    assert np.all(table(reports, "loss_drift") > 0)
 
 
 @pytest.mark.long

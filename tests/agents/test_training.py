@@ -1,7 +1,6 @@
 """Whole trainings: a sea that is solved, seeds that do not touch each other, runs that go on where they stopped."""
 
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,18 +8,10 @@ import numpy as np
 import pytest
 
 from emcts.agents.trainer import SeedTrainer
-from emcts.runs.checkpoints import Checkpoints
+from tests.agents.resuming import assert_equal, assert_resumes
 from tests.agents.tiny import advanced, table, trainer
 
 AGENTS = ["e-az", "az-ube", "az"]
-
-
-def assert_equal(one: Any, two: Any, *, rtol: float = 0.0, atol: float = 0.0) -> None:
-    """Leaf by leaf; keys as what they are made of."""
-    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
-        if jax.dtypes.issubdtype(a.dtype, jax.dtypes.prng_key):
-            a, b = jax.random.key_data(a), jax.random.key_data(b)
-        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
 
 
 def test_e_az_solves_deep_sea() -> None:
@@ -61,20 +52,7 @@ def test_novelty_can_be_learned(novelty: str) -> None:
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_restored_run_goes_on_as_if_nothing_had_happened(agent: str, tmp_path: Path) -> None:
-    sea = trainer("deep-sea", agent)
-    state, _ = advanced(sea, sea.init(), 2)
-    checkpoints = Checkpoints(tmp_path / "checkpoints")
-    checkpoints.save(state, 200)
-    state, reports = advanced(sea, state, 2)
-    restored = checkpoints.restore(jax.eval_shape(sea.init))
-    assert restored is not None
-    resumed, later = advanced(sea, restored.state, 2)
-    assert_equal(state, resumed)
-    for one, two in zip(reports, later, strict=True):
-        assert one.env_steps == two.env_steps
-        assert one.metrics.keys() == two.metrics.keys()
-        for name, values in one.metrics.items():
-            np.testing.assert_array_equal(values, two.metrics[name])
+    reports = assert_resumes(trainer("deep-sea", agent), tmp_path)
     losses = ("loss", "loss_value", "loss_policy", "loss_ube", "loss_reward", "uncertainty")
     assert np.isfinite([table(reports, name) for name in losses]).all()
     assert np.isnan(table(reports, "nan_step")).all()

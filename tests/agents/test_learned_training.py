@@ -13,10 +13,6 @@ from tests.agents.tiny import LEARNED_SEA, advanced, table, trainer
 LOSSES = ("loss", "loss_value", "loss_policy", "loss_ube", "loss_reward", "loss_going", "loss_drift")
 
 
-LONG_ANCHORED = pytest.param("mz-ube", "anchored", marks=pytest.mark.long)
-LONG_PLAIN = pytest.param("mz", None, marks=pytest.mark.long)
-
-
 def test_e_mz_solves_deep_sea() -> None:
     sea = trainer("deep-sea", "e-mz")
     _, reports = advanced(sea, sea.init(), 10)
@@ -26,7 +22,7 @@ def test_e_mz_solves_deep_sea() -> None:
         assert np.all(table(reports, name)[-1] < 0.5 * table(reports, name)[0]), name
 
 
-@pytest.mark.parametrize(("agent", "preset"), [("e-mz", None), LONG_ANCHORED, LONG_PLAIN])
+@pytest.mark.parametrize(("agent", "preset"), [("e-mz", None), ("mz-ube", "anchored"), ("mz", None)])
 def test_a_restored_run_goes_on_as_if_nothing_had_happened(
     agent: str, preset: str | None, tmp_path: Path
 ) -> None:
@@ -37,7 +33,6 @@ def test_a_restored_run_goes_on_as_if_nothing_had_happened(
     assert np.all(table(reports, "loss_drift") > 0)
 
 
-@pytest.mark.long
 def test_disagreement_goes_away_and_all_is_seen() -> None:
     """With appendix B's rule on top, which makes the start more uncertain."""
     settings = dataclasses.replace(
@@ -50,7 +45,6 @@ def test_disagreement_goes_away_and_all_is_seen() -> None:
     assert table(reports, "states_discovered")[-1] == 15
 
 
-@pytest.mark.long
 def test_minatar_is_learned_from_what_was_seen() -> None:
     game = trainer("minatar-breakout", "e-mz", (0,))
     _, reports = advanced(game, game.init(), 3)

@@ -1,4 +1,4 @@
-"""`emcts reproduce` from end to end: with toys, to see how a sweep goes on, and every name for real, made small."""
+"""`emcts reproduce` from end to end: with toys, to see how a sweep goes on, and every figure of Deep Sea for real, made small."""
 
 import json
 import os
@@ -164,12 +164,7 @@ SMOKE = {
 }
 
 
-QUICK = ("figure-2-left",)
-
-
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in SMOKE]
-)
+@pytest.mark.parametrize("name", SMOKE)
 def test_every_figure_of_deep_sea_made_small(
     name: str, runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""`emcts reproduce` from end to end: with toys, to see how a sweep goes on, and every figure of Deep Sea for real, made small."""
+"""`emcts reproduce` from end to end: with toys, to see how a sweep goes on, and in Deep Sea for real, made small."""
 
 import json
 import os

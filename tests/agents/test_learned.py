@@ -294,13 +294,6 @@ def test_a_plan_counts_down_and_follows_the_true_states() -> None:
 
 def test_equal_states_are_thought_of_once() -> None:
     mind, _ = abstracted()
-    calls = []
-
-    def count(states: Any) -> Any:
-        calls.append(states.row.shape[0])
-        return states.row * 10 + states.column
-
-    found = mind.each(ENV, count)(STATES)
-    np.testing.assert_array_equal(found, STATES.row * 10 + STATES.column)
-    assert calls == [ENV.num_states]
-    assert dataclasses.replace(mind, few_states=False).each(ENV, count) is count
+    every: Any = mind.every_state(ENV)
+    np.testing.assert_array_equal(jax.vmap(ENV.index)(every), np.arange(ENV.num_states))
+    assert dataclasses.replace(mind, few_states=False).every_state(ENV) is None

@@ -348,7 +348,7 @@ def test_a_share_of_the_policies_is_what_acting_proposed() -> None:
     story, values = drawn_story(4000, 1)
     story = story.replace(policy=jnp.full((4000, 2), 0.25))
     reanalyse = Reanalyse(PLANNER, NStep(1), largest_edge, fraction=0.75)
-    policy = reanalyse.targets(KEY, context(story, values)).policy
+    policy = reanalyse.targets(jax.random.split(KEY, 4000), context(story, values)).policy
     assert np.mean(np.asarray(policy[:, 0]) == 0.25) == pytest.approx(0.25, abs=0.03)
 
 

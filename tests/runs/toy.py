@@ -50,6 +50,10 @@ class ToyTrainer:
     def total_env_steps(self) -> int:
         return self.settings.total_env_steps
 
+    @property
+    def shardings(self) -> None:
+        return None
+
     def init(self) -> ToyState:
         return _init(jnp.array(self.seeds), self.settings.size, self.settings.ballast)
 

@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from emcts.agents import replay as replays
 from emcts.agents.agent import Agent, Seen
 from emcts.agents.replay import Step
+from emcts.agents.spread import alone
 from emcts.agents.state import NEVER, Episodes, TrainState
 from emcts.envs.base import choose
 from emcts.models.minds import Moves
@@ -27,22 +28,25 @@ class Played(Replaceable):
 
 
 def act(agent: Agent, state: TrainState) -> tuple[TrainState, Played]:
-    """Plays `schedule.moves` moves with the networks as they are."""
+    """Plays `schedule.moves` moves with the networks as they are, of the lanes that are on this device."""
     env = agent.world(state.world)
     models = agent.mind.models(env, state.networks)
     model_before = models(state.novelty)
-    brief = agent.lanes.brief
+    spread, lanes = agent.spread, len(agent.lanes)
+    brief = spread.part(agent.lanes.brief)
+
+    def keys(key: Key) -> Key:
+        return spread.part(jax.random.split(key, lanes))
 
     def move(carry: TrainState, inputs: tuple[Key, Int[Array, ""]]) -> tuple[TrainState, Played]:
         plan_key, step_key, reset_key = jax.random.split(inputs[0], 3)
         model = models(carry.novelty) if agent.seen is Seen.ACTING else model_before
         before = carry.episodes.state
-        plan = agent.acting(plan_key, model, before, brief)
-        lanes = plan.action.shape[0]
-        everyone = jnp.ones(lanes, bool)
-        after, outcome = jax.vmap(env.step)(before, plan.action, jax.random.split(step_key, lanes))
+        acting = alone(lambda key, states, brief: agent.acting(key, model, states, brief))
+        plan = acting(keys(plan_key), before, brief)
+        after, outcome = jax.vmap(env.step)(before, plan.action, keys(step_key))
         paid = carry.episodes.paid + outcome.reward
-        fresh = jax.vmap(env.init)(jax.random.split(reset_key, lanes))
+        fresh = jax.vmap(env.init)(keys(reset_key))
         episodes = Episodes(jax.vmap(choose)(outcome.over, fresh, after), jnp.where(outcome.over, 0.0, paid))
         success = jax.vmap(agent.worlds.success, in_axes=(None, 0, 0))(env, after, outcome)
         step = Step(
@@ -53,11 +57,13 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, Played]:
             truncated=outcome.truncated,
             policy=plan.policy,
         )
+        everyone = jnp.ones_like(outcome.over)
+        moves = Moves(before, plan.action, after, outcome.over, everyone)
         carry = carry.replace(
             episodes=episodes,
             replay=replays.add(carry.replay, step),
-            novelty=_look(agent, env, carry, Moves(before, plan.action, after, outcome.over, everyone)),
-            log=_note(env, carry.log, before, success, inputs[1]),
+            novelty=_look(agent, env, carry, moves),
+            log=_note(env, carry.log, spread.whole(before), spread.whole(success), inputs[1]),
         )
         keepsake = jax.vmap(agent.worlds.keepsake)(after)
         return carry, Played(outcome.over, paid, success, plan.value_std, keepsake)
@@ -65,14 +71,14 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, Played]:
     key, moves_key = jax.random.split(state.key)
     moves = agent.schedule.moves
     first = state.log.iterations * agent.steps_per_iteration
-    numbers = first + jnp.arange(moves, dtype=jnp.int32) * len(agent.lanes)
+    numbers = first + jnp.arange(moves, dtype=jnp.int32) * lanes
     return jax.lax.scan(move, state.replace(key=key), (jax.random.split(moves_key, moves), numbers))
 
 
 def _look(agent: Agent, env: Any, state: TrainState, moves: Moves) -> PyTree:
     if agent.seen is not Seen.ACTING:
         return state.novelty
-    return agent.mind.look(env, state.networks, state.novelty, moves)
+    return agent.mind.look(env, state.networks, state.novelty, agent.spread.whole(moves))
 
 
 def _note(env: Any, log: Any, before: Any, success: Bool[Array, "L"], steps: Int[Array, ""]) -> Any:

@@ -11,6 +11,7 @@ from jaxtyping import PyTree
 
 from emcts.agents.planners import Brief, Planner
 from emcts.agents.replay import Priority, value_error
+from emcts.agents.spread import WHOLE, Spread
 from emcts.agents.targets import Reanalyse
 from emcts.agents.worlds import Worlds
 from emcts.models.minds import Mind
@@ -133,8 +134,11 @@ class Agent:
     memory: Memory
     schedule: Schedule
     evaluation: Evaluation
+    spread: Spread = WHOLE  # over devices
 
     def __post_init__(self) -> None:
+        self.spread.check(len(self.lanes), "the number of episodes side by side")
+        self.spread.check(self.memory.batch_size, "batch_size")
         needed = self.moves_ahead + 1
         if self.replay_rows < needed:
             raise ValueError(

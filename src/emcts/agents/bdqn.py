@@ -29,6 +29,7 @@ from emcts.agents.bdqn_state import (
 )
 from emcts.agents.evaluating import Evaluated
 from emcts.agents.learner import Maps, states_visited
+from emcts.agents.spread import Spread
 from emcts.agents.worlds import Worlds
 from emcts.envs import AnyEnvironment, DeepSea, Outcome
 from emcts.envs.base import choose
@@ -96,6 +97,13 @@ class Bdqn:
             replay=replays.init(example, self.replay_capacity),
             log=empty_log(env),
         )
+
+    def over(self, spread: Spread) -> "Bdqn":
+        spread.check(1, "the number of episodes side by side of bdqn")
+        return self
+
+    def dealt(self, state: BdqnState) -> BdqnState:
+        return jax.tree.map(lambda _: -1, state)
 
     def act(self, state: BdqnState) -> tuple[BdqnState, Played]:
         """Plays on; when an episode begins, the member that plays it is drawn."""

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, PyTree, Shaped
 from emcts.agents.acting import Played
 from emcts.agents.agent import Lanes, Schedule
 from emcts.agents.evaluating import Evaluated
+from emcts.agents.spread import Spread
 from emcts.agents.state import Log
 from emcts.agents.worlds import Worlds
 from emcts.types import Key
@@ -52,7 +53,17 @@ class Learner(Protocol):
     def maps(self) -> Maps | None:
         """What it thinks of every cell of a grid, by name; None if the world is no grid."""
 
-    def init(self, key: Key, world: PyTree) -> Any: ...
+    def init(self, key: Key, world: PyTree) -> Any:
+        """The whole of it, however many devices it is spread over afterwards."""
+
+    def over(self, spread: Spread) -> "Learner":
+        """The same, where each device has a part of the state and all but `init` run on all devices at once.
+
+        Refuses what cannot be shared evenly.
+        """
+
+    def dealt(self, state: Any) -> Any:
+        """The axis of each array of the state that devices have parts of; -1 where each has the whole."""
 
     def act(self, state: Any) -> tuple[Any, Played]:
         """Plays `schedule.moves` moves of all lanes."""

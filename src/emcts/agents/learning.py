@@ -1,5 +1,6 @@
 """Learning: sampled stories, their targets by one large search, and a few updates of the networks."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -11,18 +12,23 @@ from emcts.agents import replay as replays
 from emcts.agents.agent import Agent, Seen
 from emcts.agents.losses import Learned, batch_loss
 from emcts.agents.replay import Sample
+from emcts.agents.spread import alone
 from emcts.agents.state import NEVER, TrainState
 from emcts.agents.targets import Context, Searched, Story, Targets
 from emcts.envs.base import choose
+from emcts.models.judges import row
 from emcts.models.minds import Moves, step_stds
 from emcts.types import Key, Replaceable, record
 
 
 @record
 class Lesson(Replaceable):
-    """What an iteration learns from: U batches of B samples of the replay, of K states in a row each."""
+    """What an iteration learns from: U batches of B samples of the replay, of K states in a row each.
 
-    at: Sample  # [U * B]
+    On several devices, B is this one's part of each batch; where samples are is known to all, of whole batches.
+    """
+
+    at: Sample  # of whole batches, one after the other
     stories: Story  # [U, B, K, ...]
     targets: Targets  # [U, B, K]
     importance: Float[Array, "U B"]
@@ -43,39 +49,41 @@ def prepare(
 ) -> Lesson:
     """Samples the replay, and makes targets for what it finds there."""
     env = agent.world(state.world)
-    memory, updates = agent.memory, agent.schedule.updates
+    memory, updates, spread = agent.memory, agent.schedule.updates, agent.spread
     at = replays.sample(
         state.replay,
         sample_key,
         updates * memory.batch_size,
         exponent=memory.priority_exponent,
         ahead=agent.moves_ahead,
+        spread=spread,
     )
     start, end = memory.correction
     size = state.replay.filled * len(agent.lanes)
     importance = replays.importance(at, size, start + (end - start) * progress)
     story = recall(agent, env, state, at)
     targets = make_targets(agent, env, state, story, target_key)
-    shape = (updates, memory.batch_size, memory.sequence)
+    shape = (updates, memory.batch_size // spread.count, memory.sequence)
     story, targets = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), (story, targets))
-    return Lesson(at, story, targets, importance.reshape(updates, -1))
+    return Lesson(at, story, targets, spread.part(importance.reshape(updates, -1), axis=1))
 
 
 def study(agent: Agent, state: TrainState, lesson: Lesson, key: Key) -> tuple[TrainState, Learned]:
     """Updates the networks batch by batch, and the priorities of what was sampled."""
-    env = agent.world(state.world)
+    env, spread = agent.world(state.world), agent.spread
     fresh = _fresh(agent, env, state, key) if agent.memory.fresh else None
 
     def update(carry: Any, batch: tuple[Story, Targets, Array]) -> tuple[Any, Learned]:
         networks, optimiser, novelty = carry
         story, targets, importance = batch
         gradient, learned = jax.grad(batch_loss, has_aux=True)(
-            networks, agent.mind, env, story, targets, importance, agent.weights
+            networks, agent.mind, env, story, targets, importance, agent.weights, spread
         )
-        changes, optimiser = agent.optimiser.update(gradient, optimiser, networks)
+        changes, optimiser = agent.optimiser.update(spread.total(gradient), optimiser, networks)
         networks = optax.apply_updates(networks, changes)
         if agent.seen is Seen.TRAINING:
-            moves = _lived(env, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), story), key)
+            lived = _lived(env, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), story), key)
+            moves = spread.whole(lived)
             if fresh is not None:
                 moves = jax.tree.map(lambda *rows: jnp.concatenate(rows), moves, fresh)
             novelty = agent.mind.look(env, networks, novelty, moves)
@@ -84,13 +92,16 @@ def study(agent: Agent, state: TrainState, lesson: Lesson, key: Key) -> tuple[Tr
     carry = (state.networks, state.optimiser, state.novelty)
     batches = (lesson.stories, lesson.targets, lesson.importance)
     (networks, optimiser, novelty), learned = jax.lax.scan(update, carry, batches)
-    errors = (learned.value_error, learned.std_error, jnp.sqrt(jnp.maximum(lesson.targets.local_variance, 0)))
+    learned = learned.replace(total=spread.total(learned.total), losses=spread.total(learned.losses))
+    new = jnp.sqrt(jnp.maximum(lesson.targets.local_variance, 0))
+    errors = spread.whole((learned.value_error, learned.std_error, new), axis=1)
+    learned = learned.replace(value_error=errors[0], std_error=errors[1])
     first = [error[..., 0].reshape(-1) for error in errors]
     state = state.replace(
         networks=networks,
         optimiser=optimiser,
         novelty=novelty,
-        replay=replays.prioritise(state.replay, lesson.at, agent.memory.priority(*first) + 1e-3),
+        replay=replays.prioritise(state.replay, lesson.at, agent.memory.priority(*first) + 1e-3, spread),
         log=_note(agent, state.log, learned),
     )
     return state, jax.tree.map(jnp.mean, learned)
@@ -104,9 +115,13 @@ def refresh_target(agent: Agent, state: TrainState) -> TrainState:
 
 
 def recall(agent: Agent, env: Any, state: TrainState, at: Sample) -> Story:
-    """The sampled steps with what came after them; each step of a sequence is a story of its own."""
-    sequence, moves = agent.memory.sequence, agent.reanalyse.moves
-    steps = replays.window(state.replay, at, sequence + moves)
+    """The sampled steps with what came after them; each step of a sequence is a story of its own.
+
+    Of each batch a device gets its part, wherever the lanes are that it was sampled from.
+    """
+    sequence, moves, spread = agent.memory.sequence, agent.reanalyse.moves, agent.spread
+    steps = replays.window(state.replay, at, sequence + moves, spread)
+    steps = spread.deal(steps, groups=agent.schedule.updates)
 
     def each_start(leaf: Array) -> Array:
         windows = jnp.stack([leaf[:, start : start + moves + 1] for start in range(sequence)], axis=1)
@@ -126,30 +141,51 @@ def recall(agent: Agent, env: Any, state: TrainState, at: Sample) -> Story:
 
 def make_targets(agent: Agent, env: Any, state: TrainState, story: Story, key: Key) -> Targets:
     """Targets by the target networks, and by what is known now."""
-    search_key, ahead_key, choice_key = jax.random.split(key, 3)
+    search_key, ahead_key, step_key, choice_key = jax.random.split(key, 4)
     mind, reanalyse = agent.mind, agent.reanalyse
     model = mind.models(env, state.target)(state.novelty)
     plain = mind if reanalyse.needs_novelty else mind.known()
     search_model = plain.models(env, state.target)(state.novelty)
-    searched = mind.each(env, lambda states: reanalyse.search(search_key, search_model, states))
     first = story.state(0)
 
-    def ahead(states: Any) -> Float[Array, "M"]:
-        return step_stds(model, states, env.num_actions, ahead_key).max(axis=-1) ** 2
+    def each(key: Key, fn: Callable[[Key, Any], Any]) -> Callable[[Any], Any]:
+        return _each(agent, env, key, fn, story.actions.shape[0])
 
-    def explore(states: Any) -> Searched:
-        return reanalyse.explore(search_key, model, states)
+    def ahead(key: Key, states: Any) -> Float[Array, "M"]:
+        return step_stds(model, states, env.num_actions, key).max(axis=-1) ** 2
 
+    def explore(key: Key, states: Any) -> Searched:
+        return reanalyse.explore(key, model, states)
+
+    step = alone(lambda key, states, actions: model.step(states, actions, key).reward_variance)
     context = Context(
         story=story,
         discount=mind.discount,
-        here=searched(first),
-        explored=lambda states: mind.each(env, explore)(states),
-        value=mind.each(env, lambda states: model.judged(states).value),
-        ahead_variance=mind.each(env, ahead),
-        local_variance=model.step(first, story.actions[:, 0], ahead_key).reward_variance,
+        here=each(search_key, lambda key, states: reanalyse.search(key, search_model, states))(first),
+        explored=lambda states: each(search_key, explore)(states),
+        value=each(search_key, lambda _, states: model.judged(states).value),
+        ahead_variance=each(ahead_key, ahead),
+        local_variance=step(_keys(agent, step_key, story.actions.shape[0]), first, story.actions[:, 0]),
     )
-    return reanalyse.targets(choice_key, context)
+    return reanalyse.targets(_keys(agent, choice_key, story.actions.shape[0]), context)
+
+
+def _keys(agent: Agent, key: Key, stories: int) -> Key:
+    """One for each of the stories on this device, which has its part of every batch."""
+    spread, updates = agent.spread, agent.schedule.updates
+    keys = jax.random.split(key, stories * spread.count)
+    return spread.part(keys.reshape(updates, -1), axis=1).reshape(-1) if spread.count > 1 else keys
+
+
+def _each(
+    agent: Agent, env: Any, key: Key, fn: Callable[[Key, Any], Any], stories: int
+) -> Callable[[Any], Any]:
+    """`fn` of the states of stories; where the world has few states, computed once for each and looked up."""
+    every = agent.mind.every_state(env)
+    if every is None:
+        return lambda states: alone(fn)(_keys(agent, key, stories), states)
+    table = agent.spread.work(alone(fn), jax.random.split(key, env.num_states), every)
+    return jax.vmap(lambda state: row(table, env.index(state)))
 
 
 def _lived(env: Any, story: Story, key: Key) -> Moves:
@@ -160,18 +196,15 @@ def _lived(env: Any, story: Story, key: Key) -> Moves:
 
 
 def _fresh(agent: Agent, env: Any, state: TrainState, key: Key) -> Moves:
-    """The last moves of all lanes in one row; there may be fewer."""
+    """The last moves of all lanes, those of other devices too, in one row; there may be fewer."""
     steps, there = replays.latest(state.replay, agent.memory.fresh)
     before = jax.vmap(jax.vmap(agent.worlds.unpack, in_axes=(None, 0)), in_axes=(None, 0))(env, steps.state)
     after = jax.tree.map(
         lambda now, rows: jnp.concatenate([now[None], rows[:-1]]), state.episodes.state, before
     )
     over = steps.terminated | steps.truncated
-    flat = [
-        jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), rows)
-        for rows in (before, steps.action, after, over, there)
-    ]
-    return _ended(env, Moves(*flat), key)
+    moves = agent.spread.whole(Moves(before, steps.action, after, over, there), axis=1)
+    return _ended(env, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), moves), key)
 
 
 def _ended(env: Any, moves: Moves, key: Key) -> Moves:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from emcts.agents.agent import LossWeights
+from emcts.agents.spread import WHOLE, Spread
 from emcts.agents.targets import Story, Targets
 from emcts.models.judges import decode
 from emcts.models.minds import Mind
@@ -45,8 +46,12 @@ def batch_loss(
     targets: Targets,
     importance: Float[Array, "B"],
     weights: LossWeights,
+    spread: Spread = WHOLE,
 ) -> tuple[Float[Array, ""], Learned]:
-    """The weighted mean over the batch: B stories, and targets for each of their K states."""
+    """The weighted mean over the batch: B stories, and targets for each of their K states.
+
+    On several devices it is this one's share of that mean: the shares, and their gradients, add up to the whole.
+    """
     heads = mind.heads(networks)
 
     def one(story: Story, target: Targets) -> Any:
@@ -69,7 +74,7 @@ def batch_loss(
     losses, value_error, std_error, counts = jax.vmap(one)(stories, targets)
 
     def mean(values: Float[Array, "B K"]) -> Float[Array, ""]:
-        return jnp.sum(jnp.where(counts, values, 0.0)) / jnp.maximum(jnp.sum(counts), 1)
+        return jnp.sum(jnp.where(counts, values, 0.0)) / jnp.maximum(spread.total(jnp.sum(counts)), 1)
 
     names = [field.name for field in dataclasses.fields(Losses)]
     total = sum(getattr(weights, name) * getattr(losses, name) for name in names)

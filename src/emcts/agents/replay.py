@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from emcts.agents.spread import WHOLE, Spread
+from emcts.envs.base import choose
 from emcts.types import Key, Replaceable, record
 
 
@@ -70,15 +72,18 @@ def add(replay: Replay, move: Step) -> Replay:
     )
 
 
-def sample(replay: Replay, key: Key, count: int, *, exponent: float, ahead: int) -> Sample:
-    """Draws `count` steps, each with probability proportional to `priority ** exponent`.
+def sample(
+    replay: Replay, key: Key, count: int, *, exponent: float, ahead: int, spread: Spread = WHOLE
+) -> Sample:
+    """Draws `count` steps of all lanes, each with probability proportional to `priority ** exponent`.
 
-    Only steps are drawn that have `ahead` later ones in the ring.
+    Only steps are drawn that have `ahead` later ones in the ring. All devices draw the same.
     """
-    rows, lanes = replay.priorities.shape
+    priorities = spread.whole(replay.priorities, axis=1)
+    rows, lanes = priorities.shape
     age = (replay.cursor - 1 - jnp.arange(rows)) % rows
     ready = (age >= ahead) & (age < replay.filled)
-    mass = jnp.where(ready[:, None], replay.priorities, 0) ** exponent * (replay.priorities > 0)
+    mass = jnp.where(ready[:, None], priorities, 0) ** exponent * (priorities > 0)
     mass = jnp.where(ready[:, None], mass, 0).reshape(-1)
     cumulated = jnp.cumsum(mass)
     draws = jax.random.uniform(key, (count,)) * cumulated[-1]
@@ -89,11 +94,22 @@ def sample(replay: Replay, key: Key, count: int, *, exponent: float, ahead: int)
     return Sample(index // lanes, index % lanes, mass[index] / cumulated[-1])
 
 
-def window(replay: Replay, at: Sample, length: int) -> Step:
-    """The sampled steps and those after them, [B, length, ...]."""
+def window(replay: Replay, at: Sample, length: int, spread: Spread = WHOLE) -> Step:
+    """The sampled steps and those after them, [B, length, ...]; nothing but zeros for lanes of other devices."""
     rows = replay.priorities.shape[0]
     row = (at.row[:, None] + jnp.arange(length)[None, :]) % rows
-    return jax.tree.map(lambda ring: ring[row, at.lane[:, None]], replay.steps)
+    lane, here = _lane_here(replay, at, spread)
+    steps = jax.tree.map(lambda ring: ring[row, lane[:, None]], replay.steps)
+    if spread.count == 1:
+        return steps
+    return jax.vmap(lambda here, step: choose(here, step, jax.tree.map(jnp.zeros_like, step)))(here, steps)
+
+
+def _lane_here(replay: Replay, at: Sample, spread: Spread) -> tuple[Int[Array, "B"], Bool[Array, "B"]]:
+    """Where in the rings of this device sampled lanes are, and which of them are in these."""
+    lanes = replay.priorities.shape[1]
+    lane = at.lane - spread.index * lanes
+    return jnp.clip(lane, 0, lanes - 1), (lane >= 0) & (lane < lanes)
 
 
 def latest(replay: Replay, rows: int) -> tuple[Step, Bool[Array, "rows L"]]:
@@ -104,10 +120,12 @@ def latest(replay: Replay, rows: int) -> tuple[Step, Bool[Array, "rows L"]]:
     return steps, jnp.broadcast_to((back < replay.filled)[:, None], (back.shape[0], lanes))
 
 
-def prioritise(replay: Replay, at: Sample, priorities: Float[Array, "B"]) -> Replay:
+def prioritise(replay: Replay, at: Sample, priorities: Float[Array, "B"], spread: Spread = WHOLE) -> Replay:
     """Sets the priorities of sampled steps; of one that was drawn twice, one of the two stands."""
-    updated = replay.priorities.at[at.row, at.lane].set(priorities)
-    return replay.replace(priorities=updated, largest=jnp.maximum(updated.max(), 1e-6))
+    lane, here = _lane_here(replay, at, spread)
+    lane = jnp.where(here, lane, replay.priorities.shape[1])
+    updated = replay.priorities.at[at.row, lane].set(priorities, mode="drop")
+    return replay.replace(priorities=updated, largest=jnp.maximum(spread.largest(updated.max()), 1e-6))
 
 
 def value_error(

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+import jax
 from jaxtyping import Array, Float, PyTree, Shaped
 
 from emcts.agents.acting import Played, act
@@ -12,6 +13,7 @@ from emcts.agents.learner import Maps, states_visited
 from emcts.agents.learning import learn, refresh_target
 from emcts.agents.losses import Learned
 from emcts.agents.maps import uncertainty_maps
+from emcts.agents.spread import Spread
 from emcts.agents.state import TrainState, init
 from emcts.agents.worlds import Worlds
 from emcts.types import Key
@@ -49,6 +51,20 @@ class Searching:
 
     def init(self, key: Key, world: PyTree) -> TrainState:
         return init(self.agent, key, world)
+
+    def over(self, spread: Spread) -> "Searching":
+        return Searching(dataclasses.replace(self.agent, spread=spread))
+
+    def dealt(self, state: TrainState) -> TrainState:
+        """Lanes: where they are, and what they lived through."""
+
+        def along(tree: PyTree, axis: int) -> PyTree:
+            return jax.tree.map(lambda _: axis, tree)
+
+        replay = state.replay
+        nowhere: TrainState = along(state, -1)
+        rings = nowhere.replay.replace(steps=along(replay.steps, 1), priorities=along(replay.priorities, 1))
+        return nowhere.replace(episodes=along(state.episodes, 0), replay=rings)
 
     def act(self, state: TrainState) -> tuple[TrainState, Played]:
         return act(self.agent, state)

@@ -220,10 +220,10 @@ class Reanalyse:
             root_variance=plan.value_std**2,
         )
 
-    def targets(self, key: Key, context: Context) -> Targets:
+    def targets(self, keys: Key, context: Context) -> Targets:
         story = context.story
         searched = context.here
-        anew = jax.random.uniform(key, story.rewards.shape[:1]) < self.fraction
+        anew = jax.vmap(jax.random.uniform)(keys) < self.fraction
         return Targets(
             value=self.value(context),
             policy=jnp.where(anew[:, None], searched.policy, story.policy),

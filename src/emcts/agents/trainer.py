@@ -1,4 +1,7 @@
-"""Training as a run sees it: all seeds at once, one chunk after the other, the host in between."""
+"""Training as a run sees it: all seeds at once, one chunk after the other, the host in between.
+
+One program runs on every device of a mesh, each on its seeds, and on its part of those that devices share.
+"""
 
 import dataclasses
 import functools
@@ -8,12 +11,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Float
 
 from emcts.agents.evaluating import Evaluated
+from emcts.agents.layout import SEEDS, Layout, best_layout
 from emcts.agents.learner import Learner
 from emcts.agents.loop import Metrics, run_chunk
-from emcts.agents.state import NEVER
+from emcts.agents.spread import AXIS, Spread
+from emcts.agents.state import NEVER, Log
 from emcts.runs.trainer import Find, Progress
 from emcts.types import Replaceable, record
 
@@ -25,16 +32,21 @@ class Report(Replaceable):
     metrics: Metrics
     evaluated: Evaluated
     discovered: Any  # states, or None
+    log: Log
 
 
 @dataclasses.dataclass(frozen=True)
 class SeedTrainer:
-    """Trains `seeds` of an agent side by side, and evaluates them after each chunk of iterations."""
+    """Trains `seeds` of an agent side by side, and evaluates them after each chunk of iterations.
+
+    Without a `layout`, all devices are used as far as seeds, lanes and batches can be shared among them.
+    """
 
     learner: Learner
     seeds: tuple[int, ...]
     total_env_steps: int
     iterations_per_chunk: int
+    layout: Layout | None = None
 
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
@@ -43,53 +55,122 @@ class SeedTrainer:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: give at least 1")
 
+    def on(self, layout: Layout) -> "SeedTrainer":
+        """The same on these devices."""
+        if len(self.seeds) % layout.seeds:
+            raise ValueError(
+                f"{len(self.seeds)} seeds cannot be shared evenly by {layout.seeds} groups of devices: "
+                "change one of them"
+            )
+        self.learner.over(Spread(layout.data))
+        return dataclasses.replace(self, layout=layout)
+
     def init(self) -> Any:
         worlds = [self.learner.worlds.draw(seed) for seed in self.seeds]
-        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *worlds)
-        keys = jax.vmap(jax.random.key)(jnp.array(self.seeds, jnp.uint32))
-        return self._init(keys, stacked)
+        stacked = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *worlds)
+        return self._init(np.array(self.seeds, np.uint32), stacked)
 
     def advance(self, state: Any) -> tuple[Any, Progress]:
         per_iteration = self.learner.steps_per_iteration
-        first = int(state.log.iterations[0])
+        first = int(self._iterations(state.log))
         numbers = np.arange(first, first + self.iterations_per_chunk)
         learning = (numbers + 1) * per_iteration >= self.learner.schedule.warm_up
-        share = np.clip(numbers * per_iteration / self.total_env_steps, 0, 1)
-        state, report = self._advance(state, jnp.asarray(learning), jnp.asarray(share, jnp.float32))
-        return state, self._progress(state, jax.device_get(report))
+        share = np.clip(numbers * per_iteration / self.total_env_steps, 0, 1).astype(np.float32)
+        state, report = self._advance(state, learning, share)
+        return state, self._progress(jax.device_get(report))
 
     def evaluate(
         self, state: Any, *, episodes: int, beta: float, seed: int
     ) -> Mapping[str, Float[np.ndarray, "S E"]]:
         keys = jax.random.split(jax.random.key(seed), len(self.seeds))
-        one = functools.partial(self.learner.evaluate, episodes=episodes, beta=beta)
-        out = jax.device_get(jax.jit(jax.vmap(one))(state, keys))
+        one = functools.partial(self._part.evaluate, episodes=episodes, beta=beta)
+        out = jax.device_get(self._everywhere(one, (self._specs, P(SEEDS)), P(SEEDS))(state, keys))
         return {"return": out.episode_return, "length": out.length.astype(np.float64)}
 
     def maps(self, state: Any) -> Mapping[str, Float[np.ndarray, "S N N"]]:
         return {} if self._maps is None else jax.device_get(self._maps(state))
 
     @functools.cached_property
+    def mesh(self) -> Mesh:
+        layout = self.layout or best_layout(len(self.seeds), len(jax.devices()), self._can_share)
+        return layout.mesh()
+
+    @functools.cached_property
+    def shardings(self) -> Any:
+        """Of the state, array by array."""
+        return jax.tree.map(lambda spec: NamedSharding(self.mesh, spec), self._specs, is_leaf=_is_spec)
+
+    @functools.cached_property
+    def _part(self) -> Learner:
+        """What each device runs."""
+        return self.learner.over(Spread(self.mesh.shape[AXIS]))
+
+    @functools.cached_property
+    def _specs(self) -> Any:
+        world = self.learner.worlds.draw(self.seeds[0])
+        state = jax.eval_shape(self.learner.init, jax.random.key(0), world)
+        return jax.tree.map(_spec, self.learner.dealt(state))
+
+    @functools.cached_property
     def _init(self) -> Any:
-        return jax.jit(jax.vmap(self.learner.init))
+        return jax.jit(self._init_seeds, out_shardings=self.shardings)
+
+    @functools.cached_property
+    def _iterations(self) -> Any:
+        return jax.jit(lambda log: log.iterations[0], out_shardings=NamedSharding(self.mesh, P()))
 
     @functools.cached_property
     def _advance(self) -> Any:
         # Flags and progress are the same for all seeds: under `vmap` the warm-up then stays a branch.
-        return jax.jit(jax.vmap(self._one_chunk, in_axes=(0, None, None)), donate_argnums=0)
+        lanes = P(SEEDS, None, None, AXIS)
+        of_seeds: Any = P(SEEDS)
+        played: Any = lanes
+        report = Report(Metrics(played, of_seeds), of_seeds, of_seeds, of_seeds)
+        return self._everywhere(
+            self._one_chunk,
+            (self._specs, P(), P()),
+            (self._specs, report),
+            in_axes=(0, None, None),
+            out_shardings=(self.shardings, NamedSharding(self.mesh, P())),
+            donate_argnums=0,
+        )
 
     @functools.cached_property
     def _maps(self) -> Any:
-        maps = self.learner.maps
-        return None if maps is None else jax.jit(jax.vmap(maps))
+        maps = self._part.maps
+        return None if maps is None else self._everywhere(maps, (self._specs,), P(SEEDS))
+
+    def _everywhere(
+        self, one: Any, in_specs: Any, out_specs: Any, in_axes: Any = 0, out_shardings: Any = None, **how: Any
+    ) -> Any:
+        """A function of one seed, for all of them, on all devices; what comes out is whole on each, unless told."""
+        sharded = jax.shard_map(
+            jax.vmap(one, in_axes=in_axes),
+            mesh=self.mesh,
+            in_specs=in_specs,
+            out_specs=out_specs,
+            check_vma=False,
+        )
+        return jax.jit(sharded, out_shardings=out_shardings or NamedSharding(self.mesh, P()), **how)
+
+    def _init_seeds(self, seeds: Any, worlds: Any) -> Any:
+        return jax.vmap(self.learner.init)(jax.vmap(jax.random.key)(seeds), worlds)
+
+    def _can_share(self, devices: int) -> bool:
+        try:
+            self.learner.over(Spread(devices))
+        except ValueError:
+            return False
+        return True
 
     def _one_chunk(self, state: Any, learning: Array, progress: Array) -> tuple[Any, Report]:
-        state, metrics = run_chunk(self.learner, state, learning, progress)
-        evaluation = self.learner.evaluation
+        learner = self._part
+        state, metrics = run_chunk(learner, state, learning, progress)
+        evaluation = learner.evaluation
         key = jax.random.fold_in(state.key, 0)
-        evaluated = self.learner.evaluate(state, key, episodes=evaluation.episodes, beta=evaluation.beta)
-        report = Report(metrics, evaluated, self.learner.discovered(state))
-        return self._mark_solved(state, evaluated), report
+        evaluated = learner.evaluate(state, key, episodes=evaluation.episodes, beta=evaluation.beta)
+        state = self._mark_solved(state, evaluated)
+        return state, Report(metrics, evaluated, learner.discovered(state), state.log)
 
     def _mark_solved(self, state: Any, evaluated: Evaluated) -> Any:
         log, wanted = state.log, self.learner.evaluation.solved_return
@@ -99,8 +180,8 @@ class SeedTrainer:
         steps = log.iterations * self.learner.steps_per_iteration
         return state.replace(log=log.replace(solved=jnp.where(solved, steps, log.solved)))
 
-    def _progress(self, state: Any, report: Report) -> Progress:
-        log = jax.device_get(state.log)
+    def _progress(self, report: Report) -> Progress:
+        log = report.log
         played, learned = report.metrics.played, report.metrics.learned
         seeds = len(self.seeds)
         ended = played.ended.reshape(seeds, -1)
@@ -148,7 +229,16 @@ class SeedTrainer:
         return tuple(Find(seed, step, program) for (seed, program), step in found.items())
 
 
-def _or_nan(step: np.ndarray) -> np.ndarray:
+def _spec(axis: int) -> P:
+    """Of an array of all seeds, whose axis after that one is dealt out; -1 for none."""
+    return P(SEEDS) if axis < 0 else P(SEEDS, *[None] * axis, AXIS)
+
+
+def _is_spec(leaf: Any) -> bool:
+    return isinstance(leaf, P)
+
+
+def _or_nan(step: Any) -> np.ndarray:
     return np.where(step == NEVER, np.nan, step)
 
 

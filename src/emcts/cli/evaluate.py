@@ -37,7 +37,9 @@ def evaluate(
         config.environment, config.agent, stored_settings(config, catalogue), config.seeds
     )
     console = Console()
-    restored = Checkpoints(folder.checkpoints).restore(jax.eval_shape(trainer.init), best=best)
+    restored = Checkpoints(folder.checkpoints).restore(
+        jax.eval_shape(trainer.init), best=best, shardings=trainer.shardings
+    )
     if restored is None:
         raise ValueError(f"{run} has no checkpoint yet: train it on with `emcts resume {run}`")
     for problem in restored.damaged:

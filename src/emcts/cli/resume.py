@@ -8,18 +8,21 @@ from pathlib import Path
 
 from emcts.cli import catalogue as names
 from emcts.cli.catalogue import Catalogue, stored_settings
+from emcts.cli.together import Together, join
 from emcts.cli.train import drive_to_the_end, parse
+from emcts.runs import team
 from emcts.runs.config import TOTAL, plain, refuse_changes
 from emcts.runs.folder import Folder
 
-USAGE = """usage: emcts resume RUN [--steps N] [--wandb]
+USAGE = """usage: emcts resume RUN [--steps N] [--wandb] [--devices SEEDSxDATA] [--distributed ...]
 
 Goes on from the newest sound checkpoint, and ends as `emcts train` does. The settings stay those that the run began
-with; only the number of steps may be raised. `emcts runs` lists the runs."""
+with; only the number of steps may be raised. Devices and processes may be others than before, and any number of them;
+`emcts train ENVIRONMENT --agent AGENT --help` tells of these options. `emcts runs` lists the runs."""
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Together):
     """How to go on."""
 
     steps: int | None = None
@@ -29,6 +32,7 @@ class Options:
 
 
 def main(arguments: Sequence[str]) -> None:
+    join(arguments)
     resume(arguments, names.installed())
 
 
@@ -47,7 +51,7 @@ def resume(arguments: Sequence[str], catalogue: Catalogue) -> None:
     if options.steps is not None:
         settings = dataclasses.replace(settings, **{TOTAL: options.steps})
     refuse_changes(config.settings, plain(settings))
-    trainer = catalogue.trainer(config.environment, config.agent, settings, config.seeds)
-    if plain(settings) != config.settings:
+    trainer = options.placed(catalogue.trainer(config.environment, config.agent, settings, config.seeds))
+    if plain(settings) != config.settings and team.leads():
         folder.write_config(dataclasses.replace(config, settings=plain(settings)), folder.provenance())
     drive_to_the_end(trainer, folder, shlex.join(["emcts", "resume", *arguments]), options.wandb)

@@ -12,6 +12,8 @@ from rich.console import Console
 
 from emcts.cli import catalogue as names
 from emcts.cli.catalogue import Catalogue, known
+from emcts.cli.together import Together, join, others_may_die, shared_folder
+from emcts.runs import team
 from emcts.runs.board import WeightsAndBiases, check_wandb
 from emcts.runs.config import Config, Schedule, plain
 from emcts.runs.display import display_for
@@ -26,7 +28,7 @@ A loss that is not finite leaves with 1, bad input and a full disk with 2."""
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Together):
     """How to run, whatever is trained."""
 
     seeds: int | None = None
@@ -56,6 +58,7 @@ class Options:
 
 
 def main(arguments: Sequence[str]) -> None:
+    join(arguments)
     train(arguments, names.installed())
 
 
@@ -65,21 +68,22 @@ def train(arguments: Sequence[str], catalogue: Catalogue) -> None:
     defaults = catalogue.settings(environment, agent, preset)
     options, settings = parse(Options(), defaults, rest, f"emcts train {environment} --agent {agent}")
     config = Config(environment, agent, preset, options.all_seeds(), plain(settings), options.schedule())
-    trainer = catalogue.trainer(environment, agent, settings, config.seeds)
+    trainer = options.placed(catalogue.trainer(environment, agent, settings, config.seeds))
     if options.wandb:
         check_wandb()
     command = shlex.join(["emcts", "train", *arguments])
-    out = options.out or next_free(Path("runs"), environment, agent)
-    folder = Folder.create(out, config, provenance(command))
+    out = options.out or Path(team.told_text(str(next_free(Path("runs"), environment, agent))))
+    folder = shared_folder(lambda path: Folder.create(path, config, provenance(command)), out)
     drive_to_the_end(trainer, folder, command, options.wandb)
 
 
 def drive_to_the_end(trainer: Trainer, folder: Folder, command: str, wandb: bool) -> None:
     """Trains, and leaves with the exit code that the ending calls for."""
     config = folder.config()
-    boards = [WeightsAndBiases(folder.path, config.to_json())] if wandb else []
+    boards = [WeightsAndBiases(folder.path, config.to_json())] if wandb and team.leads() else []
     title = f"{folder.path}: {config.agent} on {config.environment}, {len(config.seeds)} seeds"
-    ending = drive(trainer, folder, display_for(Console(), title), command, boards)
+    with others_may_die(folder):
+        ending = drive(trainer, folder, display_for(Console(), title), command, boards)
     if ending.exit_code:
         raise SystemExit(ending.exit_code)
 

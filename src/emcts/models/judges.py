@@ -61,8 +61,8 @@ class Judge(Protocol):
     def looked_at(self, env: AnyEnvironment, before: Any, action: Int[Array, ""], after: Any) -> Array:
         """What the novelty estimator is shown of a transition."""
 
-    def each(self, env: AnyEnvironment, fn: Callable[[Batch], Batch]) -> Callable[[Batch], Batch]:
-        """`fn` of a batch of states; where the world has few of them, computed once for each and looked up."""
+    def every_state(self, env: AnyEnvironment) -> Batch | None:
+        """All states, by their index, where the world has so few that each is better thought of once; else None."""
 
     def known(self) -> "Judge":
         """The same judge without novelty, for searches that have no use for it."""
@@ -112,8 +112,8 @@ class FiniteJudge:
     def looked_at(self, env: Any, before: Any, action: Int[Array, ""], after: Any) -> Array:
         return pair_index(env.index(before), action, env.num_actions)
 
-    def each(self, env: Any, fn: Callable[[Batch], Batch]) -> Callable[[Batch], Batch]:
-        return once_each(env, fn)
+    def every_state(self, env: Any) -> Batch | None:
+        return all_states(env)
 
     def known(self) -> Judge:
         return FiniteJudge(Unaware())
@@ -146,8 +146,8 @@ class DenseJudge:
     def looked_at(self, env: AnyEnvironment, before: Any, action: Int[Array, ""], after: Any) -> Array:
         return self.look(env, after)
 
-    def each(self, env: AnyEnvironment, fn: Callable[[Batch], Batch]) -> Callable[[Batch], Batch]:
-        return fn
+    def every_state(self, env: AnyEnvironment) -> Batch | None:
+        return None
 
     def known(self) -> Judge:
         return dataclasses.replace(self, novelty=Unaware())
@@ -170,10 +170,9 @@ def _reward_head(networks: Networks) -> Head:
     return networks.reward
 
 
-def once_each(env: Any, fn: Callable[[Batch], Batch]) -> Callable[[Batch], Batch]:
-    """`fn` of a batch of states, computed once for each state of a world of few, and looked up."""
-    table = fn(jax.vmap(env.state_at)(jnp.arange(env.num_states)))
-    return jax.vmap(lambda state: row(table, env.index(state)))
+def all_states(env: Any) -> Batch:
+    """Of a world that numbers them."""
+    return jax.vmap(env.state_at)(jnp.arange(env.num_states))
 
 
 def row(table: PyTree, index: Int[Array, ""]) -> Any:

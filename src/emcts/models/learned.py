@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment
-from emcts.models.judges import Batch, StateJudgement, Unaware, decode, once_each
+from emcts.models.judges import Batch, StateJudgement, Unaware, all_states, decode
 from emcts.models.minds import Mind, Moves, PlanningModel, Prior, Unrolled
 from emcts.models.networks import Head, Networks
 from emcts.models.senses import Latents, Passed, Sense, with_action
@@ -198,8 +198,8 @@ class LearnedMind:
     def look(self, env: AnyEnvironment, networks: WorldNetworks, novelty: PyTree, moves: Moves) -> PyTree:
         return self.sense.look(env, lambda state: self.encode(env, networks, state), novelty, moves)
 
-    def each(self, env: Any, fn: Callable[[Batch], Batch]) -> Callable[[Batch], Batch]:
-        return once_each(env, fn) if self.few_states else fn
+    def every_state(self, env: Any) -> Batch | None:
+        return all_states(env) if self.few_states else None
 
 
 def half_gradient(latent: Latent) -> Latent:

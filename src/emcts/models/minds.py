@@ -91,8 +91,8 @@ class Mind(Protocol):
     def look(self, env: AnyEnvironment, networks: Any, novelty: PyTree, moves: Moves) -> PyTree:
         """The novelty estimator once it was shown these moves."""
 
-    def each(self, env: AnyEnvironment, fn: Callable[[Batch], Batch]) -> Callable[[Batch], Batch]:
-        """`fn` of a batch of states; where the world has few of them, computed once for each and looked up."""
+    def every_state(self, env: AnyEnvironment) -> Batch | None:
+        """All states, by their index, where the world has so few that each is better thought of once; else None."""
 
 
 def step_stds(model: PlanningModel, states: Any, num_actions: int, key: Key) -> Float[Array, "B A"]:

@@ -120,5 +120,5 @@ class TrueMind:
         )
         return self.judge.novelty.update(novelty, seen, moves.counts)
 
-    def each(self, env: AnyEnvironment, fn: Callable[[Batch], Batch]) -> Callable[[Batch], Batch]:
-        return self.judge.each(env, fn)
+    def every_state(self, env: AnyEnvironment) -> Batch | None:
+        return self.judge.every_state(env)

@@ -1,7 +1,8 @@
 """Checkpoints: whole training states in a folder, checked when they are read.
 
 A checkpoint is a folder `step-<env steps>` with the arrays, written by orbax, and `manifest.json`, which says what the
-arrays are and what every file sums to. It is written under another name and renamed when it is complete.
+arrays are and what every file sums to. It is written under another name and renamed when it is complete. Where several
+processes train a run, each writes the parts of its devices, and the one that leads does all the rest.
 """
 
 import json
@@ -19,8 +20,8 @@ import numpy as np
 import orbax.checkpoint as ocp
 from jaxtyping import PyTree
 
-from emcts.runs import atomic
-from emcts.runs.leaves import Leaf, describe, from_host, refuse_mismatch, to_host
+from emcts.runs import atomic, team
+from emcts.runs.leaves import Leaf, describe, from_host, numbers, refuse_mismatch
 
 PARTIAL = ".partial-"
 BLOCK = 1 << 20
@@ -64,18 +65,21 @@ class Checkpoints:
     ) -> Path:
         """Adds a checkpoint, then removes those that are neither among the last nor the best."""
         path = self._write(self.path(env_steps), state, env_steps, score, notes or {})
-        self._prune(env_steps)
+        if team.leads():
+            self._prune(env_steps)
         return path
 
     def save_broken(self, state: PyTree, env_steps: int) -> Path:
         """A state to look at, that `restore` leaves alone."""
         return self._write(self.folder / f"broken-{env_steps:012}", state, env_steps, None, {})
 
-    def restore(self, like: PyTree, *, best: bool = False) -> Restored | None:
+    def restore(
+        self, like: PyTree, *, best: bool = False, shardings: PyTree | None = None
+    ) -> Restored | None:
         """The newest good state, or the best; None if none was ever saved.
 
         `like` is a state or its shapes, and says what to expect. Damage leads to the next older one; a sound
-        checkpoint of other shapes is an error.
+        checkpoint of other shapes is an error. `shardings` say where the arrays shall be, wherever they were before.
         """
         steps = self.steps()[::-1]
         if best:
@@ -83,7 +87,7 @@ class Checkpoints:
         damaged: list[str] = []
         for env_steps in steps:
             try:
-                state = read(self.path(env_steps), like)
+                state = read(self.path(env_steps), like, shardings)
             except Damaged as problem:
                 damaged.append(str(problem))
                 continue
@@ -107,32 +111,37 @@ class Checkpoints:
     def _write(
         self, path: Path, state: PyTree, env_steps: int, score: float | None, notes: Mapping[str, Any]
     ) -> Path:
-        leaves, arrays = describe(state), to_host(state)
-        self.folder.mkdir(exist_ok=True)
-        self._clear_partial()
-        _check_space(self.folder, sum(array.nbytes for array in arrays))
+        leaves, arrays = describe(state), numbers(state)
         partial = self.folder / f"{PARTIAL}{path.name}"
-        partial.mkdir()
+        if team.leads():
+            self.folder.mkdir(exist_ok=True)
+            self._clear_partial()
+            _check_space(self.folder, sum(array.nbytes for array in arrays))
+            partial.mkdir()
+        team.wait(f"begin {path.name}")
         try:
             _write_arrays(partial / "arrays", arrays)
-            manifest = {
-                "env_steps": env_steps,
-                "score": score,
-                "notes": notes,
-                "leaves": [asdict(leaf) for leaf in leaves],
-                "files": _sums(partial),
-            }
-            atomic.write(partial / "manifest.json", json.dumps(manifest))
-            if path.exists():  # it was read as damaged, or the run would not be here again
-                os.replace(path, self.folder / f"{PARTIAL}old-{path.name}")
-            os.replace(partial, path)
-            atomic.sync(self.folder)
+            if team.leads():
+                manifest = {
+                    "env_steps": env_steps,
+                    "score": score,
+                    "notes": notes,
+                    "leaves": [asdict(leaf) for leaf in leaves],
+                    "files": _sums(partial),
+                }
+                atomic.write(partial / "manifest.json", json.dumps(manifest))
+                if path.exists():  # it was read as damaged, or the run would not be here again
+                    os.replace(path, self.folder / f"{PARTIAL}old-{path.name}")
+                os.replace(partial, path)
+                atomic.sync(self.folder)
+            team.wait(f"end {path.name}")
         except BaseException as error:
             shutil.rmtree(partial, ignore_errors=True)
             if atomic.is_full_disk(error):
                 raise atomic.DiskFull(f"no space left for a checkpoint in {self.folder}") from error
             raise
-        self._clear_partial()
+        if team.leads():
+            self._clear_partial()
         return path
 
     def _prune(self, newest: int) -> None:
@@ -157,7 +166,7 @@ class Checkpoints:
             shutil.rmtree(left_over)
 
 
-def read(path: Path, like: PyTree) -> PyTree:
+def read(path: Path, like: PyTree, shardings: PyTree | None = None) -> PyTree:
     """The state of one checkpoint, of whatever name."""
     manifest = _manifest(path)
     _check_sums(path, manifest["files"])
@@ -167,7 +176,7 @@ def read(path: Path, like: PyTree) -> PyTree:
         arrays = _read_arrays(path / "arrays", leaves)
     except Exception as error:  # orbax and tensorstore raise many kinds
         raise Damaged(f"{path.name} cannot be read ({type(error).__name__})") from error
-    return from_host(like, leaves, arrays)
+    return from_host(like, leaves, arrays, shardings)
 
 
 def _manifest(path: Path) -> dict[str, Any]:
@@ -187,7 +196,7 @@ def _check_space(folder: Path, wanted: int) -> None:
         )
 
 
-def _write_arrays(path: Path, arrays: list[np.ndarray]) -> None:
+def _write_arrays(path: Path, arrays: list[Any]) -> None:
     # Orbax refuses arrays without elements; their shape in the manifest says all of them.
     named = {f"{index:05}": array for index, array in enumerate(arrays) if array.size}
     with _orbax() as checkpointer:
@@ -195,8 +204,11 @@ def _write_arrays(path: Path, arrays: list[np.ndarray]) -> None:
 
 
 def _read_arrays(path: Path, leaves: list[Leaf]) -> list[np.ndarray]:
+    named = {
+        f"{index:05}": ocp.RestoreArgs(np.ndarray) for index, leaf in enumerate(leaves) if all(leaf.shape)
+    }
     with _orbax() as checkpointer:
-        stored = checkpointer.restore(path.absolute(), args=ocp.args.PyTreeRestore())
+        stored = checkpointer.restore(path.absolute(), args=ocp.args.PyTreeRestore(restore_args=named))
     return [
         np.asarray(stored[f"{index:05}"]) if all(leaf.shape) else np.zeros(leaf.shape, leaf.dtype)
         for index, leaf in enumerate(leaves)

@@ -14,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from emcts.runs import team
 from emcts.runs.summary import Latest, mean
 
 LINE_SECONDS = 5.0
@@ -154,8 +155,28 @@ class LiveDisplay:
         self.live.console.print(text, markup=False, highlight=False)
 
 
+class NoDisplay:
+    """For a process that another one leads."""
+
+    def __enter__(self) -> "NoDisplay":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+    def show(self, standing: Standing) -> None: ...
+
+    def say(self, text: str) -> None: ...
+
+
 def display_for(console: Console, title: str) -> Display:
-    """Live on a terminal, elsewhere lines, of which the title is the first."""
+    """Live on a terminal, elsewhere lines, of which the title is the first; none where another process leads."""
+    if not team.leads():
+        return NoDisplay()
     if console.is_terminal:
         return LiveDisplay(console, title)
 

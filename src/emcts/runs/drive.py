@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,14 +10,14 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from emcts.runs import atomic
+from emcts.runs import atomic, team
 from emcts.runs.board import Board
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.config import Config, Schedule, refuse_changes
 from emcts.runs.display import Clock, Display
 from emcts.runs.folder import Folder
 from emcts.runs.interruption import Interruption
-from emcts.runs.journal import Journal
+from emcts.runs.journal import Journal, Unwritten
 from emcts.runs.provenance import provenance
 from emcts.runs.summary import mean
 from emcts.runs.trainer import Progress, Trainer
@@ -38,16 +38,18 @@ def drive(
     """Trains until the steps are done, a signal asks to stop, or a loss is not finite.
 
     Killed at any moment, the run goes on from its last checkpoint when this is called again, and what it writes down
-    is the same as if nothing had happened.
+    is the same as if nothing had happened. Processes that train the run together each call this; the one that leads
+    writes down, shows, and decides when to save.
     """
     config = folder.config()
     if tuple(trainer.seeds) != config.seeds:
         raise ValueError(f"the trainer has seeds {list(trainer.seeds)}, the run {list(config.seeds)}")
     checkpoints = Checkpoints(folder.checkpoints, config.schedule.keep)
-    with folder.lock(), Interruption() as interruption, display, _full_disk_explained(folder, checkpoints):
+    lock = folder.lock() if team.leads() else nullcontext()
+    with lock, Interruption() as interruption, display, _full_disk_explained(folder, checkpoints):
         state, env_steps = _restore_or_init(trainer, config, checkpoints, display.say)
         made_by = provenance(command)
-        with closing(Journal(folder, env_steps, trainer.total_env_steps, boards)) as journal:
+        with closing(_journal(folder, env_steps, trainer, boards)) as journal:
             clock, timer = Clock(), SaveTimer(config.schedule)
             over = env_steps >= trainer.total_env_steps
             while not over:
@@ -58,10 +60,11 @@ def drive(
                 if (problem := _not_finite(trainer.seeds, progress)) is not None:
                     kept = checkpoints.save_broken(state, env_steps)
                     return _end(journal, made_by, display, _broken(problem, kept, checkpoints))
-                if journal.wants_maps(env_steps):
+                if team.told(journal.wants_maps(env_steps)):
                     journal.write_maps(env_steps, trainer.maps(state))
+                interruption.heed(team.largest(interruption.signal or 0))
                 over = env_steps >= trainer.total_env_steps or interruption.signal is not None
-                if timer.is_due() or over:
+                if team.told(timer.is_due()) or over:
                     checkpoints.save(state, env_steps, mean(journal.latest, "return"), _notes(config))
                     journal.write_summary("running", made_by)
             finished = env_steps >= trainer.total_env_steps
@@ -97,13 +100,19 @@ def _restore_or_init(
         now = _notes(config)
         refuse_changes(before["names"], now["names"])
         refuse_changes(before["settings"], now["settings"])
-    restored = checkpoints.restore(jax.eval_shape(trainer.init))
+    restored = checkpoints.restore(jax.eval_shape(trainer.init), shardings=trainer.shardings)
     if restored is None:
         return trainer.init(), 0
     for problem in restored.damaged:
         say(f"warning: {problem}; taking an older checkpoint")
     say(f"goes on from step {restored.env_steps:,}")
     return restored.state, restored.env_steps
+
+
+def _journal(
+    folder: Folder, env_steps: int, trainer: Trainer, boards: Sequence[Board]
+) -> Journal | Unwritten:
+    return Journal(folder, env_steps, trainer.total_env_steps, boards) if team.leads() else Unwritten()
 
 
 def _notes(config: Config) -> dict[str, Any]:
@@ -146,7 +155,9 @@ def _stopped(folder: Folder, env_steps: int, interruption: Interruption) -> Endi
     return Ending("stopped", interruption.exit_code, message)
 
 
-def _end(journal: Journal, made_by: dict[str, object], display: Display, ending: Ending) -> Ending:
+def _end(
+    journal: Journal | Unwritten, made_by: dict[str, object], display: Display, ending: Ending
+) -> Ending:
     journal.write_summary(ending.state, made_by)
     journal.draw()
     display.say(ending.message)

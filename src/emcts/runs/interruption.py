@@ -34,6 +34,10 @@ class Interruption:
         """As a shell reports a death by the signal: 143 for SIGTERM, 130 for Ctrl-C."""
         return 128 + (self.signal or 0)
 
+    def heed(self, number: int) -> None:
+        """A signal that another process of the run got; 0 for none."""
+        self.signal = self.signal or number or None
+
     def _note(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGINT and self.signal == signal.SIGINT:
             raise KeyboardInterrupt

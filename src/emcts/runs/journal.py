@@ -12,7 +12,7 @@ from emcts.runs.figure import draw_run, has_curves
 from emcts.runs.finds import Finds
 from emcts.runs.folder import Folder
 from emcts.runs.maps import MapHistory
-from emcts.runs.summary import absorb, summary, to_lines
+from emcts.runs.summary import Latest, absorb, summary, to_lines
 from emcts.runs.trainer import Progress
 
 
@@ -54,3 +54,23 @@ class Journal:
     def close(self) -> None:
         for board in self.boards:
             board.close()
+
+
+class Unwritten:
+    """Nothing: for a process that does not lead, and leaves writing to the one that does."""
+
+    def __init__(self) -> None:
+        self.latest: Latest = {}
+
+    def write(self, progress: Progress) -> None: ...
+
+    def wants_maps(self, env_steps: int) -> bool:
+        return False
+
+    def write_maps(self, env_steps: int, maps: Mapping[str, np.ndarray]) -> None: ...
+
+    def write_summary(self, state: str, provenance: Mapping[str, Any]) -> None: ...
+
+    def draw(self) -> None: ...
+
+    def close(self) -> None: ...

@@ -29,15 +29,18 @@ def describe(state: PyTree) -> list[Leaf]:
     return [_describe(path, leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(state)]
 
 
-def to_host(state: PyTree) -> list[np.ndarray]:
-    """The arrays, keys as the numbers behind them. All transfers run at once."""
-    arrays = [jax.random.key_data(leaf) if is_key(leaf) else leaf for leaf in jax.tree.leaves(state)]
-    return [np.asarray(array) for array in jax.device_get(arrays)]
+def numbers(state: PyTree) -> list[Any]:
+    """The arrays where they are, keys as the numbers behind them."""
+    return [jax.random.key_data(leaf) if is_key(leaf) else leaf for leaf in jax.tree.leaves(state)]
 
 
-def from_host(like: PyTree, leaves: Sequence[Leaf], arrays: Sequence[np.ndarray]) -> PyTree:
-    """A state of the structure of `like`. It owns its memory, for `advance` gives that away."""
-    return jax.tree.unflatten(jax.tree.structure(like), list(map(_to_device, leaves, arrays)))
+def from_host(
+    like: PyTree, leaves: Sequence[Leaf], arrays: Sequence[np.ndarray], shardings: PyTree | None = None
+) -> PyTree:
+    """A state of the structure of `like`, where `shardings` say. It owns its memory, for `advance` gives that away."""
+    structure = jax.tree.structure(like)
+    where = [None] * len(leaves) if shardings is None else jax.tree.leaves(shardings)
+    return jax.tree.unflatten(structure, list(map(_to_device, leaves, arrays, where)))
 
 
 def refuse_mismatch(found: Sequence[Leaf], like: PyTree) -> None:
@@ -67,8 +70,13 @@ def _describe(path: tuple[Any, ...], leaf: Any) -> Leaf:
     return Leaf(f"state{name}", tuple(leaf.shape), str(leaf.dtype), key_type)
 
 
-def _to_device(leaf: Leaf, array: np.ndarray) -> jax.Array:
-    on_device = jnp.array(array, copy=True)
+def _to_device(leaf: Leaf, array: np.ndarray, where: Any) -> jax.Array:
+    if where is None:
+        on_device = jnp.array(array, copy=True)
+    else:  # each process makes the parts of its devices
+        on_device = jax.make_array_from_callback(
+            array.shape, where, lambda index: np.array(array[index], copy=True)
+        )
     return jax.random.wrap_key_data(on_device, impl=leaf.key_type) if leaf.key_type else on_device
 
 

@@ -46,6 +46,10 @@ class Trainer(Protocol):
     def total_env_steps(self) -> int:
         """Of each seed."""
 
+    @property
+    def shardings(self) -> PyTree | None:
+        """Where the arrays of a state are, as a state of shardings; None for wherever JAX puts them."""
+
     def init(self) -> PyTree:
         """The state of all seeds: arrays [S, ...] and typed keys."""
 

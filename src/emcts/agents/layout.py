@@ -1,0 +1,58 @@
+"""Which devices train what: a mesh with two axes, seeds and data."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh
+
+from emcts.agents.spread import AXIS
+
+SEEDS = "seeds"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`seeds` groups of devices have the seeds; in each, the lanes and batches of a seed are spread over `data`."""
+
+    seeds: int = 1
+    data: int = 1
+
+    @classmethod
+    def read(cls, text: str) -> "Layout":
+        """Of a command line: 4x2 is 4 groups of 2 devices."""
+        found = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
+        if not found:
+            raise ValueError(f"devices {text!r}: give SEEDSxDATA, such as 4x2 for 4 groups of 2 devices")
+        return cls(int(found[1]), int(found[2]))
+
+    @property
+    def size(self) -> int:
+        return self.seeds * self.data
+
+    def mesh(self) -> Mesh:
+        """Over the first devices, of all processes."""
+        devices = jax.devices()
+        if self.size > len(devices):
+            raise ValueError(
+                f"{self.seeds}x{self.data} are {self.size} devices, and there are {len(devices)}"
+            )
+        grid = np.array(devices[: self.size]).reshape(self.seeds, self.data)
+        return Mesh(grid, (SEEDS, AXIS), axis_types=(AxisType.Auto, AxisType.Auto))
+
+
+def best_layout(num_seeds: int, num_devices: int, can_share: Callable[[int], bool]) -> Layout:
+    """As many of the devices as can be used; of several ways, the one with the most groups: they need not talk."""
+    fitting = [
+        Layout(seeds, data)
+        for seeds in _divisors(num_seeds)
+        for data in range(1, num_devices // seeds + 1)
+        if can_share(data)
+    ]
+    return max(fitting, key=lambda layout: (layout.size, layout.seeds))
+
+
+def _divisors(number: int) -> Sequence[int]:
+    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]

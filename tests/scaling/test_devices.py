@@ -1,0 +1,61 @@
+"""One seed on several devices, and several seeds: the same training, each device with its share of it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.scaling.eight_devices import CASES
+
+EIGHT = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+
+
+@pytest.fixture(scope="module")
+def results() -> Any:
+    script = Path(__file__).with_name("eight_devices.py")
+    path = os.pathsep.join([str(Path.cwd()), *sys.path])
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, **EIGHT, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_devices_do_not_change_the_learning_curve(results: Any, name: str) -> None:
+    whole, *spread = CASES[name][3]
+    for layout in spread:
+        for metric, wanted in results[name][whole]["curve"].items():
+            found = results[name][layout]["curve"][metric]
+            np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=2e-4, err_msg=f"{layout} {metric}")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_device_has_its_share_of_the_lanes(results: Any, name: str) -> None:
+    for layout in CASES[name][3]:
+        groups, devices = map(int, layout.split("x"))
+        seeds = CASES[name][2]
+        for shape in results[name][layout]["replay"]:
+            assert shape[0] == seeds // groups
+            assert shape[2] == 8 // devices
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_learned_is_the_same_on_all_devices(results: Any, name: str) -> None:
+    assert all(result["alike"] for result in results[name].values())
+
+
+def test_each_device_has_its_share_of_the_work(results: Any) -> None:
+    """Searches and updates of eight lanes and batches, over eight devices: what all do alike is small."""
+    work = {layout: result["flops"] for layout, result in results["subleq"].items()}
+    assert work["1x8"] < work["1x1"] / 4

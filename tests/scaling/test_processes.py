@@ -1,0 +1,101 @@
+"""A run of two processes on one machine: trained, cut off in the middle, and gone on with by one."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from emcts.runs.folder import Folder
+from emcts.runs.status import status
+
+TRAIN = ("train", "deep-sea", "--agent", "e-az", "--seeds", "2", "--out", "run", "--checkpoint-chunks", "1")
+SMALL = {
+    "size": 5,
+    "simulations": 4,
+    "width": 8,
+    "batch-size": 16,
+    "updates-per-iteration": 2,
+    "steps-between-evaluations": 100,
+}
+PATIENCE = 400.0
+
+
+def start(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
+    cache = {"JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"), "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+    path = os.pathsep.join([str(Path.cwd() / "src"), *sys.path])
+    return subprocess.Popen(
+        [sys.executable, "-m", "emcts", *arguments],
+        cwd=folder,
+        env={**os.environ, **cache, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def start_two(folder: Path, *arguments: str) -> list["subprocess.Popen[str]"]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    how = ("--distributed", "--coordinator", address, "--processes", "2", "--process")
+    return [start(folder, *arguments, *how, str(process)) for process in range(2)]
+
+
+def training(steps: int) -> list[str]:
+    settings = {**SMALL, "total-env-steps": steps}
+    return [*TRAIN, *(text for name, value in settings.items() for text in (f"--{name}", str(value)))]
+
+
+def test_two_processes_train_one_dies_and_one_goes_on(tmp_path: Path) -> None:
+    steps = 100_000  # more than are made before one is killed
+    pair = start_two(tmp_path, *training(steps))
+    try:
+        saved = tmp_path / "run" / "checkpoints"
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline and len(list(saved.glob("step-*"))) < 2:
+            assert all(process.poll() is None for process in pair), [p.communicate() for p in pair]
+            time.sleep(0.1)
+        pair[1].send_signal(signal.SIGKILL)
+        out, errors = pair[0].communicate(timeout=PATIENCE)
+    finally:
+        for process in pair:
+            process.kill()
+    assert pair[0].returncode != 0
+    assert "another process of this run died" in errors
+    assert "`emcts resume run` goes on from step" in errors
+    assert "2 seeds" in out
+    assert pair[1].communicate()[0].count("steps") == 0, "one process alone shows how it goes"
+    began = status(Folder.open(tmp_path / "run")).env_steps
+    assert began >= 200
+    goes_on(tmp_path, began)
+
+
+def goes_on(folder: Path, began: int) -> None:
+    """One process alone, until it has saved once, and is asked to stop."""
+    alone = start(folder, "resume", "run")
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline and status(Folder.open(folder / "run")).env_steps <= began:
+            assert alone.poll() is None, alone.communicate()
+            time.sleep(0.1)
+        alone.send_signal(signal.SIGTERM)
+        out, errors = alone.communicate(timeout=PATIENCE)
+    finally:
+        alone.kill()
+    assert f"goes on from step {began:,}" in out
+    assert alone.returncode == 128 + signal.SIGTERM, errors
+    steps = [line["env_steps"] for line in Folder.open(folder / "run").metrics.read() if line["seed"] == 0]
+    assert steps == list(range(100, steps[-1] + 1, 100)), "no chunk is missing, and none is there twice"
+
+
+@pytest.mark.parametrize("process", [0, 1])
+def test_incomplete_addresses_are_refused(tmp_path: Path, process: int) -> None:
+    done = start(tmp_path, *training(100), "--distributed", "--process", str(process))
+    _, errors = done.communicate(timeout=PATIENCE)
+    assert done.returncode == 2
+    assert "give all of --coordinator, --processes and --process" in errors

@@ -26,12 +26,11 @@ PATIENCE = 400.0
 
 
 def start(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
-    cache = {"JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"), "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
     path = os.pathsep.join([str(Path.cwd() / "src"), *sys.path])
     return subprocess.Popen(
         [sys.executable, "-m", "emcts", *arguments],
         cwd=folder,
-        env={**os.environ, **cache, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -203,8 +203,9 @@ def _fresh(agent: Agent, env: Any, state: TrainState, key: Key) -> Moves:
         lambda now, rows: jnp.concatenate([now[None], rows[:-1]]), state.episodes.state, before
     )
     over = steps.terminated | steps.truncated
-    moves = agent.spread.whole(Moves(before, steps.action, after, over, there), axis=1)
-    return _ended(env, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), moves), key)
+    rows = agent.spread.whole((before, steps.action, after, over, there), axis=1)
+    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), rows)
+    return _ended(env, Moves(*flat), key)
 
 
 def _ended(env: Any, moves: Moves, key: Key) -> Moves:

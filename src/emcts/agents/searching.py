@@ -58,13 +58,13 @@ class Searching:
     def dealt(self, state: TrainState) -> TrainState:
         """Lanes: where they are, and what they lived through."""
 
-        def along(tree: PyTree, axis: int) -> PyTree:
-            return jax.tree.map(lambda _: axis, tree)
+        def axis(path: tuple[Any, ...], _: Any) -> int:
+            names = [getattr(part, "name", "") for part in path[:2]]
+            if names[0] == "episodes":
+                return 0
+            return 1 if names in (["replay", "steps"], ["replay", "priorities"]) else -1
 
-        replay = state.replay
-        nowhere: TrainState = along(state, -1)
-        rings = nowhere.replay.replace(steps=along(replay.steps, 1), priorities=along(replay.priorities, 1))
-        return nowhere.replace(episodes=along(state.episodes, 0), replay=rings)
+        return jax.tree.map_with_path(axis, state)
 
     def act(self, state: TrainState) -> tuple[TrainState, Played]:
         return act(self.agent, state)

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from emcts.agents.evaluating import Evaluated
 from emcts.agents.layout import SEEDS, Layout, best_layout
 from emcts.agents.learner import Learner
-from emcts.agents.loop import Metrics, run_chunk
+from emcts.agents.loop import run_chunk
 from emcts.agents.spread import AXIS, Spread
 from emcts.agents.state import NEVER, Log
 from emcts.runs.trainer import Find, Progress
@@ -29,7 +29,7 @@ from emcts.types import Replaceable, record
 class Report(Replaceable):
     """What the host reads after a chunk, of one seed."""
 
-    metrics: Metrics
+    learned: Any
     evaluated: Evaluated
     discovered: Any  # states, or None
     log: Log
@@ -76,8 +76,8 @@ class SeedTrainer:
         numbers = np.arange(first, first + self.iterations_per_chunk)
         learning = (numbers + 1) * per_iteration >= self.learner.schedule.warm_up
         share = np.clip(numbers * per_iteration / self.total_env_steps, 0, 1).astype(np.float32)
-        state, report = self._advance(state, learning, share)
-        return state, self._progress(jax.device_get(report))
+        state, *told = self._advance(state, learning, share)
+        return state, self._progress(*jax.device_get(told))
 
     def evaluate(
         self, state: Any, *, episodes: int, beta: float, seed: int
@@ -123,15 +123,12 @@ class SeedTrainer:
     def _advance(self) -> Any:
         # Flags and progress are the same for all seeds: under `vmap` the warm-up then stays a branch.
         lanes = P(SEEDS, None, None, AXIS)
-        of_seeds: Any = P(SEEDS)
-        played: Any = lanes
-        report = Report(Metrics(played, of_seeds), of_seeds, of_seeds, of_seeds)
         return self._everywhere(
             self._one_chunk,
             (self._specs, P(), P()),
-            (self._specs, report),
+            (self._specs, lanes, P(SEEDS)),
             in_axes=(0, None, None),
-            out_shardings=(self.shardings, NamedSharding(self.mesh, P())),
+            out_shardings=(self.shardings, *[NamedSharding(self.mesh, P())] * 2),
             donate_argnums=0,
         )
 
@@ -163,14 +160,15 @@ class SeedTrainer:
             return False
         return True
 
-    def _one_chunk(self, state: Any, learning: Array, progress: Array) -> tuple[Any, Report]:
+    def _one_chunk(self, state: Any, learning: Array, progress: Array) -> tuple[Any, Any, Report]:
         learner = self._part
         state, metrics = run_chunk(learner, state, learning, progress)
         evaluation = learner.evaluation
         key = jax.random.fold_in(state.key, 0)
         evaluated = learner.evaluate(state, key, episodes=evaluation.episodes, beta=evaluation.beta)
         state = self._mark_solved(state, evaluated)
-        return state, Report(metrics, evaluated, learner.discovered(state), state.log)
+        report = Report(metrics.learned, evaluated, learner.discovered(state), state.log)
+        return state, metrics.played, report
 
     def _mark_solved(self, state: Any, evaluated: Evaluated) -> Any:
         log, wanted = state.log, self.learner.evaluation.solved_return
@@ -180,9 +178,8 @@ class SeedTrainer:
         steps = log.iterations * self.learner.steps_per_iteration
         return state.replace(log=log.replace(solved=jnp.where(solved, steps, log.solved)))
 
-    def _progress(self, report: Report) -> Progress:
-        log = report.log
-        played, learned = report.metrics.played, report.metrics.learned
+    def _progress(self, played: Any, report: Report) -> Progress:
+        log, learned = report.log, report.learned
         seeds = len(self.seeds)
         ended = played.ended.reshape(seeds, -1)
         returns = np.where(ended, played.episode_return.reshape(seeds, -1), 0.0)

@@ -36,6 +36,16 @@ def train(*, smoke: bool = False, out: Path | None = None) -> None:
     _benchmark("train").main(smoke=smoke, out=out)
 
 
+def scale(*, smoke: bool = False, out: Path | None = None) -> None:
+    """Environment steps per second against seeds and devices, memory of a seed, and what devices tell each other.
+
+    Args:
+        smoke: tiny sizes, to see that it runs.
+        out: a JSON file for the numbers, with the command, commit and machine.
+    """
+    _benchmark("scale").main(smoke=smoke, out=out)
+
+
 def _benchmark(name: str) -> Any:
     root = Path(__file__).parents[3]
     if not (root / "benchmarks" / f"{name}.py").is_file():
@@ -50,4 +60,4 @@ def _benchmark(name: str) -> Any:
         raise ValueError(f'{error.name} is not installed: pip install "emcts[bench]"') from error
 
 
-COMMANDS = {"search": search, "env": env, "train": train}
+COMMANDS = {"search": search, "env": env, "train": train, "scale": scale}

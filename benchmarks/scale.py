@@ -60,7 +60,7 @@ CPU = (
         "e-az",
         "paper-subleq",
         (1,),
-        {"episodes": 64, "batch_size": 64, "updates_per_iteration": 4, "replay_capacity": 20_000},
+        {"episodes": 16, "batch_size": 64, "updates_per_iteration": 2, "replay_capacity": 20_000},
         iterations_per_chunk=2,
     ),
 )
@@ -69,14 +69,14 @@ SMOKE = (Case("deep-sea", "e-az", "default", (2,), TINY, iterations_per_chunk=30
 
 
 def layouts(trainer: SeedTrainer) -> list[Layout]:
-    """Powers of two of the devices, each shared by seeds first; and by the data of single seeds."""
+    """Two devices, eight and so on, shared by the seeds first; and by the data of each seed."""
     found = {Layout(1, 1)}
     devices = 2
     while devices <= len(jax.devices()):
         for groups in {min(devices, len(trainer.seeds)), 1}:
             if devices % groups == 0 and _fits(trainer, layout := Layout(groups, devices // groups)):
                 found.add(layout)
-        devices *= 2
+        devices *= 4
     return sorted(found, key=lambda layout: (layout.size, -layout.seeds))
 
 
@@ -125,11 +125,17 @@ def main(*, smoke: bool = False, out: Path | None = None) -> None:
             for layout in layouts(trainer):
                 console.print(f"[dim]{case.name}, {seeds} seeds, {layout.seeds}x{layout.data} devices ...")
                 rows.append(measure(case, trainer, layout, 1 if smoke else 5))
+                _write(rows, out)
     console.print(_table(rows))
+    if out is not None:
+        console.print(f"written to {out}")
+
+
+def _write(rows: list[Row], out: Path | None) -> None:
+    """What there is so far: a measurement that is cut short is not lost."""
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps({**provenance("emcts bench scale"), "rows": rows}, indent=1) + "\n")
-        console.print(f"written to {out}")
 
 
 def _fits(trainer: SeedTrainer, layout: Layout) -> bool:

@@ -3,6 +3,7 @@
 import os
 import secrets
 import socket
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -177,12 +178,12 @@ def check_ray() -> None:
 def _connect(address: str | None) -> Any:
     check_ray()
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    if address is None:
+    if address is not None:
+        _refuse_silence(address)
+    elif "ray" not in sys.modules:  # Ray reads these when it is imported, and would lock itself out later
         # Without a secret, whoever reaches the machine could have this Ray run anything.
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-    else:
-        _refuse_silence(address)
     ray = import_module("ray")
     mine = {"include_dashboard": False, "object_store_memory": STORE_BYTES} if address is None else {}
     try:

@@ -7,12 +7,11 @@ import traceback
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from types import TracebackType
 
 from emcts.experiments.executors import Load
 from emcts.experiments.plan import this_device
 from emcts.experiments.sweep import Job
-from emcts.runs.display import Standing
+from emcts.runs.display import NoDisplay
 from emcts.runs.drive import drive
 from emcts.runs.folder import Folder
 from emcts.runs.provenance import commit
@@ -44,25 +43,11 @@ class Terminated(Exception):
     """Somebody took the worker away while it trained: the run was saved, and goes on elsewhere."""
 
 
-class Quiet:
+class Quiet(NoDisplay):
     """A display for nobody, which keeps what is said."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
-
-    def __enter__(self) -> "Quiet":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        return None
-
-    def show(self, standing: Standing) -> None:
-        return None
 
     def say(self, text: str) -> None:
         self.said.append(text)

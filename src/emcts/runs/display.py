@@ -156,7 +156,7 @@ class LiveDisplay:
 
 
 class NoDisplay:
-    """For a process that another one leads."""
+    """Shows nothing and says nothing: for a process that another one leads."""
 
     def __enter__(self) -> "NoDisplay":
         return self

@@ -36,7 +36,8 @@ class Interruption:
 
     def heed(self, number: int) -> None:
         """A signal that another process of the run got; 0 for none."""
-        self.signal = self.signal or number or None
+        if number:  # without one nothing is set: a signal of our own may come in just now
+            self.signal = self.signal or number
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGINT and self.signal == signal.SIGINT:

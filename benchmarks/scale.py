@@ -94,7 +94,7 @@ def measure(case: Case, trainer: SeedTrainer, layout: Layout, rounds: int) -> Ro
     iterations = trainer.iterations_per_chunk
     steps = iterations * trainer.learner.steps_per_iteration * len(trainer.seeds)
     flags = np.ones(iterations, bool)
-    told = traffic(trainer._advance, state, flags, flags.astype(np.float32))
+    told = traffic(trainer._advance, state, flags, flags.astype(np.float32)) if layout.size > 1 else {}
     state_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     networks = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state.networks))
     return {

@@ -58,7 +58,7 @@ LEARNED_SEA = {
 LEARNED_MINATAR = {**MINATAR, **LEARNED, "ensemble_size": 2}
 SUBLEQ_BDQN = {**BDQN, "task": "negate-positives", "word_size": 32, "max_words": 4}
 MINATAR_BDQN = {**BDQN, "evaluation_steps": 5}
-CHANGES = {"deep-sea": DEEP_SEA, "subleq": SUBLEQ, "minatar-breakout": MINATAR}
+CHANGES = {"deep-sea": DEEP_SEA, "subleq": SUBLEQ, "minatar-breakout": MINATAR, "minatar-asterix": MINATAR}
 CHANGES_OF_AGENTS = {
     **{("deep-sea", agent): LEARNED_SEA for agent in ("e-mz", "mz-ube", "mz")},
     **{("minatar-breakout", agent): LEARNED_MINATAR for agent in ("e-mz", "mz-ube", "mz")},

@@ -82,7 +82,7 @@ def study(agent: Agent, state: TrainState, lesson: Lesson, key: Key) -> tuple[Tr
         changes, optimiser = agent.optimiser.update(spread.total(gradient), optimiser, networks)
         networks = optax.apply_updates(networks, changes)
         if agent.seen is Seen.TRAINING:
-            lived = _lived(env, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), story), key)
+            lived = _lived(env, jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), story), key)
             moves = spread.whole(lived)
             if fresh is not None:
                 moves = jax.tree.map(lambda *rows: jnp.concatenate(rows), moves, fresh)
@@ -125,7 +125,7 @@ def recall(agent: Agent, env: Any, state: TrainState, at: Sample) -> Story:
 
     def each_start(leaf: Array) -> Array:
         windows = jnp.stack([leaf[:, start : start + moves + 1] for start in range(sequence)], axis=1)
-        return windows.reshape(-1, *windows.shape[2:])
+        return jax.lax.collapse(windows, 0, 2)
 
     steps = jax.tree.map(each_start, steps)
     unpack = jax.vmap(jax.vmap(agent.worlds.unpack, in_axes=(None, 0)), in_axes=(None, 0))
@@ -204,7 +204,7 @@ def _fresh(agent: Agent, env: Any, state: TrainState, key: Key) -> Moves:
     )
     over = steps.terminated | steps.truncated
     rows = agent.spread.whole((before, steps.action, after, over, there), axis=1)
-    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), rows)
+    flat = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), rows)
     return _ended(env, Moves(*flat), key)
 
 

@@ -60,9 +60,9 @@ class Spread:
 
         def to_their_place(leaf: Array) -> Array:
             number = leaf.astype(jnp.int32) if leaf.dtype == bool else leaf
-            grouped = number.reshape(groups, -1, *leaf.shape[1:])
+            grouped = number.reshape(groups, len(leaf) // groups, *leaf.shape[1:])
             dealt = jax.lax.psum_scatter(grouped, AXIS, scatter_dimension=1, tiled=True)
-            return dealt.reshape(-1, *leaf.shape[1:]).astype(leaf.dtype)
+            return jax.lax.collapse(dealt, 0, 2).astype(leaf.dtype)
 
         return jax.tree.map(to_their_place, rows)
 

@@ -22,11 +22,13 @@ def merge_under_vmap(function: Callable[..., Result]) -> Callable[..., Result]:
         def join(leaf: Any, batched: bool) -> Any:
             if not batched:
                 leaf = jnp.broadcast_to(leaf, (axis_size, *leaf.shape))
-            return leaf.reshape(-1, *leaf.shape[2:])
+            return jax.lax.collapse(leaf, 0, 2)
 
         joined = jax.tree.map(join, arguments, tuple(in_batched))
         results = merged(*joined)
-        apart = jax.tree.map(lambda leaf: leaf.reshape(axis_size, -1, *leaf.shape[1:]), results)
+        apart = jax.tree.map(
+            lambda leaf: leaf.reshape(axis_size, len(leaf) // axis_size, *leaf.shape[1:]), results
+        )
         return apart, jax.tree.map(lambda _: True, results)
 
     return merged

@@ -49,6 +49,8 @@ class SeaSettings:
     unseen_variance: float = 3.0
     """of a transition that was never seen"""
     novelty_learning_rate: float = 5e-4
+    novelty_epsilon: float = 1e-8
+    """of Adam, for rnd and ensemble: with 0.01 what is sampled rarely is learned better (docs/agents.md)"""
     fresh_moves: int = 128
     """that rnd and ensemble are shown again with each batch, the latest ones"""
     novelty_power: float = 2.0
@@ -296,7 +298,7 @@ def _ensemble(settings: SeaSettings) -> Novelty:
     pairs = _num_pairs(settings)
     ensemble = Ensemble(
         member=lambda key: mlp(pairs, (64, 64, 8), key=key, finite=True),
-        optimiser=optax.adam(settings.novelty_learning_rate),
+        optimiser=novelty_optimiser(settings),
         size=10,
     )
     return normalised(settings, ensemble, lambda key: jnp.arange(pairs))
@@ -307,8 +309,12 @@ def distilled(settings: SeaSettings, num_inputs: int, *, finite: bool) -> Rnd:
     return Rnd(
         predictor=lambda key: mlp(num_inputs, (1024, 1024, 512), key=key, finite=finite),
         target=lambda key: mlp(num_inputs, (512, 512), key=key, finite=finite),
-        optimiser=optax.adam(settings.novelty_learning_rate),
+        optimiser=novelty_optimiser(settings),
     )
+
+
+def novelty_optimiser(settings: SeaSettings) -> optax.GradientTransformation:
+    return optax.adam(settings.novelty_learning_rate, eps=settings.novelty_epsilon)
 
 
 def normalised(settings: SeaSettings, novelty: Novelty, probes: Callable[[Key], Array]) -> Normalised:

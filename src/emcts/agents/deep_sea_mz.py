@@ -7,7 +7,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array
 
 from emcts.agents import deep_sea
@@ -221,7 +220,7 @@ def _ensemble(settings: LearnedSeaSettings) -> Normalised:
     sizes = (256, 256, _latent_size(settings))
     ensemble = Ensemble(
         member=lambda key: mlp(_inputs(settings), sizes, key=key, finite=False),
-        optimiser=optax.adam(settings.novelty_learning_rate),
+        optimiser=deep_sea.novelty_optimiser(settings),
         size=5,
     )
     return deep_sea.normalised(settings, ensemble, lambda key: _probes(settings, key))

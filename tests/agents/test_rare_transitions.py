@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from emcts.agents import deep_sea
 
@@ -25,3 +26,8 @@ def error_of_rare(epsilon: float) -> float:
 
 def test_a_large_epsilon_lets_rnd_learn_the_rare() -> None:
     assert error_of_rare(0.01) < 0.01 * error_of_rare(1e-8)
+
+
+def test_an_epsilon_that_divides_by_zero_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"novelty_epsilon is 0\.0: give a positive number"):
+        deep_sea.novelty_optimiser(deep_sea.SeaSettings(novelty_epsilon=0.0))

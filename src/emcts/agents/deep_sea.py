@@ -314,6 +314,10 @@ def distilled(settings: SeaSettings, num_inputs: int, *, finite: bool) -> Rnd:
 
 
 def novelty_optimiser(settings: SeaSettings) -> optax.GradientTransformation:
+    if not settings.novelty_epsilon > 0:
+        raise ValueError(
+            f"novelty_epsilon is {settings.novelty_epsilon}: give a positive number, 1e-8 for Adam as it comes"
+        )
     return optax.adam(settings.novelty_learning_rate, eps=settings.novelty_epsilon)
 
 

@@ -49,8 +49,8 @@ class SeaSettings:
     unseen_variance: float = 3.0
     """of a transition that was never seen"""
     novelty_learning_rate: float = 5e-4
-    novelty_epsilon: float = 1e-8
-    """of Adam, for rnd and ensemble: with 0.01 what is sampled rarely is learned better (docs/agents.md)"""
+    novelty_epsilon: float = 0.01
+    """of Adam, for rnd and ensemble: with less, what is sampled rarely is never quite learned (docs/agents.md)"""
     fresh_moves: int = 128
     """that rnd and ensemble are shown again with each batch, the latest ones"""
     novelty_power: float = 2.0
@@ -115,6 +115,7 @@ PAPER = DeepSeaSettings(
     beta=10.0,
     novelty="rnd",
     unseen_variance=1.0,
+    novelty_epsilon=1e-8,
     priority="value-error",
     fresh_moves=0,
     warm_up=300,

@@ -94,6 +94,7 @@ PAPER_ANCHORED = dataclasses.replace(
     beta=10.0,
     novelty="rnd",
     unseen_variance=0.001,
+    novelty_epsilon=1e-8,
     fresh_moves=0,
     novelty_power=1.0,
     new_from=None,

@@ -61,7 +61,7 @@ BEST = LearnedSeaSettings(consistency=1.0, latent=256, ube_weight=4.0)
 """What worked best here with the abstracted model: docs/agents.md says why."""
 
 ANCHORED = LearnedSeaSettings(model="anchored", novelty="rnd", beta=10.0, new_from=0.2, novelty_epsilon=1e-8)
-"""The same for the anchored model, whose novelty is seen in what it predicts. Only this epsilon has been run with it."""
+"""The same for the anchored model, whose novelty is seen in what it predicts; no other epsilon was run with it."""
 
 PAPER_ABSTRACTED = LearnedSeaSettings(
     size=40,

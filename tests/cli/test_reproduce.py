@@ -107,7 +107,26 @@ def test_a_plan_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     out = said(capsys)
     assert "walk 2 3 500 1,500 unknown unknown" in out
     assert "all 3 3,000 unknown" in out
+    assert "--plan --measure times it" in out
     assert list(Path().iterdir()) == []
+
+
+@pytest.mark.usefixtures("toys")
+def test_a_plan_with_times(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["reproduce", "toy", "--plan", "--measure", "--agents", "walker"])
+    out = said(capsys)
+    assert out.count("timing walk") == 1, "the runs of a row are timed once"
+    assert "unknown" not in out
+    assert "walk 3 5 1,000 5,000" in out
+    assert list(Path().iterdir()) == [], "what was timed is thrown away"
+
+
+@pytest.mark.usefixtures("toys")
+@pytest.mark.parametrize("arguments", [("--measure",), ("--measure", "--plan", "--on", "ray")])
+def test_times_belong_to_a_plan_of_this_machine(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "add --plan, and leave out --on" in refused(capsys, "toy", *arguments)
 
 
 @pytest.mark.usefixtures("toys")

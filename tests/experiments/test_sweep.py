@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ from rich.console import Console
 
 from emcts.experiments.plan import plan_of
 from emcts.experiments.progress import SweepDisplay, Tally, duration
+from emcts.experiments.rates import timed
 from emcts.experiments.sweep import Job, folders_of, jobs
 from emcts.runs.config import Config, plain
 from emcts.runs.display import LineDisplay, Standing, display_for
 from emcts.runs.drive import drive
 from tests.experiments.toys import RUNNER, WALKER
-from tests.runs.toy import ToyCatalogue, ToySettings
+from tests.runs.toy import CHUNK, ToyCatalogue, ToySettings, ToyTrainer
 
 CATALOGUE = ToyCatalogue()
 
@@ -128,6 +130,40 @@ def test_the_plan(tmp_path: Path) -> None:
     elsewhere = plan_of([found[0]], CATALOGUE, "another machine")[0]
     assert elsewhere.steps_per_second is None
     assert elsewhere.seconds == 0
+
+
+def test_how_fast_a_row_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that goes on only while a chunk sleeps: compiling is not counted."""
+    now = [0.0]
+    monkeypatch.setattr("time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr("emcts.experiments.rates.perf_counter", lambda: now[0])
+    job = jobs([WALKER.changed(chunk_seconds=0.25)], tmp_path, CATALOGUE, "cpu")[0]
+    assert timed(job, CATALOGUE) == pytest.approx(2 * CHUNK / 0.25)
+
+
+@dataclass(frozen=True)
+class Spaced(ToySettings):
+    steps_between_evaluations: int = 200
+
+
+class SpacedCatalogue(ToyCatalogue):
+    def __init__(self) -> None:
+        self.asked: list[ToySettings] = []
+
+    def settings(self, environment: str, agent: str, preset: str | None = None) -> ToySettings:
+        return Spaced()
+
+    def trainer(
+        self, environment: str, agent: str, settings: ToySettings, seeds: tuple[int, ...]
+    ) -> ToyTrainer:
+        self.asked.append(settings)
+        return super().trainer(environment, agent, settings, seeds)
+
+
+def test_what_is_timed_is_short(tmp_path: Path) -> None:
+    catalogue = SpacedCatalogue()
+    timed(jobs([WALKER], tmp_path, catalogue, "cpu")[0], catalogue)
+    assert catalogue.asked == [Spaced(steps_between_evaluations=50)]
 
 
 def _bytes_of_a_seed() -> int:

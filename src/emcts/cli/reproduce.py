@@ -57,6 +57,8 @@ class Options:
     """The same path in about a minute, with tiny settings and few rows."""
     plan: bool = False
     """Only say what would be run, how long it takes and how much disk it needs."""
+    measure: bool = False
+    """With --plan: first train each row for a moment, to see how fast it is; on a CPU about a minute a row."""
     seeds: int | None = None
     """So many of each row, instead of the paper's number."""
     agents: str = ""
@@ -133,7 +135,15 @@ def reproduce(options: Options, command: str, load: Load) -> None:
     else:
         rows, title = options.rows_of(experiment), f"{experiment.name}: {experiment.title}"
         outcome = train_rows(
-            rows, options.runs, title, options.where, load, console, command, only_plan=options.plan
+            rows,
+            options.runs,
+            title,
+            options.where,
+            load,
+            console,
+            command,
+            only_plan=options.plan,
+            measure=options.measure,
         )
         if outcome is None:
             return

@@ -45,6 +45,8 @@ class Options:
     """So many seeds train side by side in one run; 4 on CPUs and 20 on GPUs if not given."""
     plan: bool = False
     """Only say what would be run, how long it takes and how much disk it needs."""
+    measure: bool = False
+    """With --plan: first train each row for a moment, to see how fast it is; on a CPU about a minute a row."""
     out: Path | None = None
     """A folder for the runs. If not given: runs/sweep-NAME."""
     where: Annotated[Where, tyro.conf.arg(name="")] = field(default_factory=Where)
@@ -90,7 +92,15 @@ def main(arguments: Sequence[str]) -> None:
     rows = rows_of(sweep.specs, catalogue)
     out = options.out or Path("runs") / f"sweep-{sweep.name}"
     outcome = train_rows(
-        rows, out, sweep.name, options.where, names.installed, console, command, only_plan=options.plan
+        rows,
+        out,
+        sweep.name,
+        options.where,
+        names.installed,
+        console,
+        command,
+        only_plan=options.plan,
+        measure=options.measure,
     )
     if outcome is None:
         return

@@ -12,9 +12,10 @@ from emcts.cli.catalogue import known
 from emcts.cli.plan_table import plan_table
 from emcts.experiments.executors import Executor, Here, Load, Outcome
 from emcts.experiments.plan import plan_of
+from emcts.experiments.rates import timed
 from emcts.experiments.ray_executor import check_ray, on_ray
 from emcts.experiments.share import Share
-from emcts.experiments.sweep import Row, jobs
+from emcts.experiments.sweep import Catalogue, Job, Row, jobs
 
 
 @dataclass(frozen=True)
@@ -61,14 +62,20 @@ def train_rows(
     command: str,
     *,
     only_plan: bool,
+    measure: bool = False,
 ) -> Outcome | None:
     """Shows the plan and, unless that is all, trains what is not over. A signal leaves with its exit code."""
+    if measure and not (only_plan and where.on == "here"):
+        raise ValueError("--measure is for a plan of this machine: add --plan, and leave out --on")
     catalogue = load()
     with where.executor() as executor:
         kind, device = executor.device()
-        planned = plan_of(jobs(rows, out, catalogue, kind), catalogue, device)
+        timing = _timing(catalogue, console) if measure else None
+        planned = plan_of(jobs(rows, out, catalogue, kind), catalogue, device, timed=timing)
         console.print(plan_table(f"{title}, on {device}", planned))
         if only_plan:
+            if not measure and any(one.seconds is None for one in planned):
+                console.print("unknown: not measured on such a machine yet; --plan --measure times it")
             return None
         outcome = executor.run(planned, load, console, command)
     for run, problem in outcome.problems.items():
@@ -77,3 +84,11 @@ def train_rows(
         console.print("the sweep goes on with the same command", markup=False)
         raise SystemExit(outcome.stopped)
     return outcome
+
+
+def _timing(catalogue: Catalogue, console: Console) -> Callable[[Job], float]:
+    def say_and_time(job: Job) -> float:
+        console.print(f"timing {job.row.name} ...", markup=False, highlight=False)
+        return timed(job, catalogue)
+
+    return say_and_time

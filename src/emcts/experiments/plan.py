@@ -1,6 +1,6 @@
 """What a sweep will take before it begins: steps, time and disk."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import jax
@@ -26,20 +26,23 @@ class Planned:
         return None if self.steps_per_second is None else self.steps_left / self.steps_per_second
 
 
-def plan_of(jobs: Sequence[Job], catalogue: Catalogue, device: str) -> list[Planned]:
+def plan_of(
+    jobs: Sequence[Job], catalogue: Catalogue, device: str, *, timed: Callable[[Job], float] | None = None
+) -> list[Planned]:
+    """One line for each run. `timed` is asked how fast the runs of a row are where nobody measured it."""
     sizes: dict[str, int] = {}
+    speeds: dict[str, float] = {}
+    planned = []
     for job in jobs:
-        if job.row.name not in sizes:
-            sizes[job.row.name] = _state_bytes(job, catalogue)
-    return [
-        Planned(
-            job,
-            0 if job.is_over else (job.total_env_steps - job.env_steps) * len(job.seeds),
-            steps_per_second(job, device, job.row.settings(catalogue)),
-            sizes[job.row.name] * len(job.seeds) * _kept_checkpoints(),
-        )
-        for job in jobs
-    ]
+        row = job.row.name
+        left = 0 if job.is_over else (job.total_env_steps - job.env_steps) * len(job.seeds)
+        speed = steps_per_second(job, device, job.row.settings(catalogue))
+        if speed is None and left and timed is not None:
+            speed = speeds[row] = speeds[row] if row in speeds else timed(job)
+        if row not in sizes:
+            sizes[row] = _state_bytes(job, catalogue)
+        planned.append(Planned(job, left, speed, sizes[row] * len(job.seeds) * _kept_checkpoints()))
+    return planned
 
 
 def this_device() -> tuple[str, str]:

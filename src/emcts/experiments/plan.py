@@ -38,7 +38,9 @@ def plan_of(
         left = 0 if job.is_over else (job.total_env_steps - job.env_steps) * len(job.seeds)
         speed = steps_per_second(job, device, job.row.settings(catalogue))
         if speed is None and left and timed is not None:
-            speed = speeds[row] = speeds[row] if row in speeds else timed(job)
+            if row not in speeds:
+                speeds[row] = timed(job)
+            speed = speeds[row]
         if row not in sizes:
             sizes[row] = _state_bytes(job, catalogue)
         planned.append(Planned(job, left, speed, sizes[row] * len(job.seeds) * _kept_checkpoints()))

@@ -14,7 +14,8 @@ from emcts.runs.status import find_runs, status
 from emcts.runs.trainer import Trainer
 
 WHEN_SAVED = Schedule(seconds=300.0, keep=2)
-PACE = (TOTAL, "steps_between_evaluations")  # how long and how often one looks: not what is trained
+SPACING = "steps_between_evaluations"
+PACE = (TOTAL, SPACING)  # how long and how often one looks: not what is trained
 
 
 @runtime_checkable

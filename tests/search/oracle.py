@@ -35,6 +35,7 @@ class Edge:
             discount,
             reward_variance,
         )
+        self.drawn = reward
         self.returns: list[float] = []
         self.stds: list[float] = []
 
@@ -61,7 +62,9 @@ def search(
     *,
     correlated: bool = False,
     max_depth: int | None = None,
+    draws: Any = None,
 ) -> Node:
+    """`draws` has for each simulation what chance adds to the reward of the edge it ends on, if that is terminal."""
     root = Node(
         state, model.prior_logits[state], float(model.value[state]), float(model.value_variance[state])
     )
@@ -84,8 +87,10 @@ def search(
             leaf.values.append(leaf.raw_value)
             leaf.stds.append(leaf.raw_std)
         nu, std = leaf.raw_value, leaf.raw_std
+        if draws is not None and edge.discount == 0:
+            edge.drawn = edge.reward + float(draws[simulation])
         for parent, edge in reversed(path):
-            nu = edge.reward + edge.discount * nu
+            nu = edge.drawn + edge.discount * nu
             if correlated:
                 std = math.sqrt(edge.reward_variance) + abs(edge.discount) * std
             else:

@@ -13,7 +13,17 @@ from emcts.types import RecurrentFnOutput
 
 Fields = dict[str, Array]
 
-EXPANDED_FROM = ("node_visits", "edge_qvalue_stds")
+EVALUATED = (
+    "raw_values",
+    "raw_value_stds",
+    "node_values",
+    "node_value_stds",
+    "edge_rewards",
+    "edge_reward_variances",
+    "edge_qvalues",
+    "edge_qvalue_stds",
+)
+EXPANDED_FROM = ("node_visits", *EVALUATED)
 CLIMBED_FROM = (
     "node_visits",
     "node_values",
@@ -36,25 +46,21 @@ class Return(NamedTuple):
 def expand(node: Fields, step: RecurrentFnOutput, propagation: Propagation) -> tuple[Fields, Return]:
     """The node at the end of an edge after the model was asked, and what its parent gets of it.
 
-    A node that is evaluated once more takes the new estimates; only the std of its edge stays a mean.
+    A terminal node, or one at the depth limit, is evaluated again by each simulation that ends there. Where the model
+    draws rewards or values at random, estimates are means over all evaluations; the discount is that of the last.
     """
     nu = step.reward + step.discount * step.value
     variance = propagation(step.reward_variance, step.discount, step.value_variance)
-    std = jnp.sqrt(step.value_variance)
+    value_std, std = jnp.sqrt(step.value_variance), jnp.sqrt(variance)
+    rewards = (step.reward, step.reward_variance)
+    evaluated = (step.value, value_std, step.value, value_std, *rewards, nu, std)
     visits = node["node_visits"]
-    fields = {
-        "node_visits": visits + 1,
-        "raw_values": step.value,
-        "raw_value_stds": std,
-        "node_values": step.value,
-        "node_value_stds": std,
-        "edge_rewards": step.reward,
-        "edge_reward_variances": step.reward_variance,
-        "edge_discounts": step.discount,
-        "edge_qvalues": nu,
-        "edge_qvalue_stds": _average(node["edge_qvalue_stds"], visits, jnp.sqrt(variance)),
+    # This form of a mean leaves it as it is, to the last digit, if the model says the same again.
+    means = {
+        name: node[name] + (new - node[name]) / (visits + 1)
+        for name, new in zip(EVALUATED, evaluated, strict=True)
     }
-    return fields, Return(nu, variance)
+    return {"node_visits": visits + 1, "edge_discounts": step.discount, **means}, Return(nu, variance)
 
 
 def climb(node: Fields, arriving: Return, propagation: Propagation) -> tuple[Fields, Return]:

@@ -12,10 +12,19 @@ import pytest
 
 from emcts.agents import deep_sea
 from emcts.agents.learning import make_targets
-from emcts.agents.planners import Brief, Gumbel, Planner, Puct, UbeAtRoot, Uct, exploiting_brief
+from emcts.agents.planners import (
+    Brief,
+    Gumbel,
+    Planner,
+    Puct,
+    UbeAtRoot,
+    Uct,
+    exploiting_brief,
+    exploiting_prior,
+)
 from emcts.agents.state import init
 from emcts.agents.targets import Reanalyse, Story, largest_edge, searched_or_td
-from emcts.models.minds import step_stds
+from emcts.search.ube import one_step_lookahead
 from tests.agents.chain import (
     KEY,
     LENGTH,
@@ -25,6 +34,7 @@ from tests.agents.chain import (
     finite_agent,
     told,
 )
+from tests.agents.test_targets import ByHand
 
 SIMULATIONS = 8
 STATES = ChainState(jnp.tile(jnp.arange(LENGTH, dtype=jnp.int32), 2))
@@ -53,12 +63,25 @@ def test_ube_at_root_takes_the_best_score_of_one_step_ahead(inner: Any) -> None:
     found = run(UbeAtRoot(inner), KEY, brief)
     search_key, _ = jax.random.split(KEY)
     plain = run(inner, search_key, brief.replace(beta=jnp.zeros(2 * LENGTH)))
-    stds = jax.jit(lambda: step_stds(model(), STATES, 2, KEY))()
+    prior = exploiting_prior
+    ahead = jax.jit(
+        lambda: one_step_lookahead(None, KEY, model().root(STATES, prior), model().recurrent_fn(prior))
+    )
+    stds = ahead().stds
     np.testing.assert_allclose(found.qvalues, plain.qvalues, rtol=1e-6)
     scores = np.asarray(found.qvalues) + 3.0 * np.asarray(stds)
     np.testing.assert_array_equal(found.action[LENGTH:], np.argmax(scores, axis=1)[LENGTH:])
     np.testing.assert_array_equal(found.action[:LENGTH], plain.action[:LENGTH])
     assert not np.array_equal(np.argmax(scores, axis=1), np.argmax(found.qvalues, axis=1))
+
+
+def test_ube_at_root_scores_untried_actions_by_one_step() -> None:
+    """One simulation tries one of two actions; `emcts.ube_root_scores` says what the other is worth."""
+    brief = Brief(jnp.full(2 * LENGTH, 0.1), jnp.ones(2 * LENGTH, bool))
+    found = run(UbeAtRoot(Puct(1, temperature=0.0)), KEY, brief)
+    hand = ByHand(drawn_tables(pairs=True), dense=False)
+    scores = np.array([hand.q(place) + 0.1 * np.sqrt(hand.variances(place)) for place in range(LENGTH)])
+    np.testing.assert_array_equal(found.action, np.tile(np.argmax(scores, axis=1), 2))
 
 
 def test_puct_explores_by_most_visits_and_exploits_by_drawing() -> None:

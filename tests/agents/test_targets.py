@@ -9,25 +9,31 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import emcts
+from emcts.agents import catalogue
 from emcts.agents import replay as replays
 from emcts.agents.learning import make_targets, recall
 from emcts.agents.planners import Gumbel, Puct
 from emcts.agents.replay import Sample, Step
+from emcts.agents.searching import Searching
 from emcts.agents.targets import (
-    Ahead,
     Context,
-    Edge,
     NStep,
+    NStepUbe,
     Reanalyse,
-    Root,
     Searched,
     Story,
     UbeRule,
     ValueRule,
+    ahead_variance,
+    edge_variance,
     largest_edge,
+    root_variance,
     searched_or_td,
     searched_value,
+    value_rule,
 )
+from emcts.models.judges import StateJudgement
 from tests.agents.chain import (
     GAMMA,
     KEY,
@@ -46,12 +52,12 @@ from tests.agents.chain import (
 PLANNER = Gumbel(2, gumbel_scale=0.0)  # two simulations: each action once
 EXPLORATION_BETA, TEMPERATURE = 2.0, 0.5
 RULES: dict[str, UbeRule] = {
-    "ahead 0": Ahead(0),
-    "ahead 1": Ahead(1),
-    "root 0": Root(0),
-    "root 1": Root(1),
-    "edge 0": Edge(0),
-    "edge 1": Edge(1),
+    "ahead 0": NStepUbe(0, ahead_variance),
+    "ahead 1": NStepUbe(1, ahead_variance),
+    "root 0": NStepUbe(0, root_variance),
+    "root 1": NStepUbe(1, root_variance),
+    "edge 0": NStepUbe(0, edge_variance),
+    "edge 1": NStepUbe(1, edge_variance),
     "largest edge": largest_edge,
 }
 PLACES = np.repeat(np.arange(LENGTH), 2)
@@ -210,7 +216,7 @@ def test_uncertainty(both: Any, rule: str) -> None:
 
 def test_the_fixed_point_of_the_targets_is_the_true_variance() -> None:
     """The uncertainty Bellman equation: iterated, it says how unknown the rest of the way is, discounted."""
-    agent = finite_agent(Reanalyse(PLANNER, searched_value, Ahead(0)))
+    agent = finite_agent(Reanalyse(PLANNER, searched_value, NStepUbe(0, ahead_variance)))
     visits = np.full(2 * LENGTH, 10**6)
     visits[2 * (LENGTH - 1) + ON] = 0  # all was seen often but for the last step
     tables = dataclasses.replace(drawn_tables(pairs=True), visits=visits, ube=np.zeros(LENGTH))
@@ -222,7 +228,7 @@ def test_the_fixed_point_of_the_targets_is_the_true_variance() -> None:
 
 def test_a_search_that_explores_finds_more_uncertainty() -> None:
     """And leaves values and policies to the other search."""
-    calm = Reanalyse(PLANNER, searched_value, Root(0), exploring=Puct(16, temperature=0.0))
+    calm = Reanalyse(PLANNER, searched_value, NStepUbe(0, root_variance), exploring=Puct(16, temperature=0.0))
     eager = dataclasses.replace(calm, exploring_beta=30.0)
     state = told(finite_agent(calm), drawn_tables(pairs=True))
     without, found = (
@@ -234,15 +240,17 @@ def test_a_search_that_explores_finds_more_uncertainty() -> None:
     assert np.sum(found.ube) > 1.1 * np.sum(without.ube)
 
 
-def n_step_by_hand(n: int, rewards: Any, terminated: Any, truncated: Any, values: Any) -> float:
+def n_step_by_hand(
+    n: int, rewards: Any, terminated: Any, truncated: Any, values: Any, gamma: float = GAMMA
+) -> float:
     total = 0.0
     for move in range(n):
-        if truncated[move]:
-            return total + GAMMA**move * values[move]
-        total += GAMMA**move * rewards[move]
+        if truncated[move] and not terminated[move]:
+            return total + gamma**move * values[move]
+        total += gamma**move * rewards[move]
         if terminated[move]:
             return total
-    return total + GAMMA**n * values[n]
+    return total + gamma**n * values[n]
 
 
 def context(story: Story, values: np.ndarray) -> Context:
@@ -258,7 +266,7 @@ def context(story: Story, values: np.ndarray) -> Context:
         explored=lambda states: searched.replace(root_variance=table[states]),
         value=lambda states: table[states],
         ahead_variance=lambda states: table[states],
-        local_variance=0.5 + nothing,
+        local_variance=lambda move: 0.5 + move + nothing,
     )
 
 
@@ -270,7 +278,7 @@ def drawn_story(number: int, moves: int) -> tuple[Story, np.ndarray]:
         actions=jnp.zeros((number, moves), jnp.int32),
         rewards=jnp.asarray(rng.normal(size=(number, moves)), jnp.float32),
         terminated=jnp.asarray(end < 0.15),
-        truncated=jnp.asarray(end > 0.85),
+        truncated=jnp.asarray((end > 0.85) | (end < 0.05)),
         policy=jnp.zeros((number, 2)),
     ), rng.normal(size=(number, moves + 1))
 
@@ -296,6 +304,8 @@ def test_n_steps_with_ends_and_cuts_inside(n: int) -> None:
         ([0, 0, 0], [1, 0, 0], 10),
         ([0, 1, 0], [0, 0, 1], 1 + GAMMA * 2),
         ([0, 0, 1], [0, 1, 0], 1 + GAMMA * 20),
+        ([0, 1, 0], [0, 1, 0], 1 + GAMMA * 2),
+        ([1, 0, 0], [1, 0, 0], 1),
     ],
 )
 def test_three_steps_by_hand(terminated: list[int], truncated: list[int], wanted: float) -> None:
@@ -310,19 +320,92 @@ def test_three_steps_by_hand(terminated: list[int], truncated: list[int], wanted
     np.testing.assert_allclose(NStep(3)(context(story, np.array([10.0, 20, 40, 80]))), wanted, rtol=1e-6)
 
 
-@pytest.mark.parametrize("rule", [Ahead(1), Root(1)], ids=["ahead", "root"])
-def test_uncertainty_where_an_episode_ends_or_is_cut(rule: Any) -> None:
+@pytest.mark.parametrize("n", [0, 1, 3, 5])
+@pytest.mark.parametrize("bootstrap", [ahead_variance, root_variance])
+def test_uncertainty_of_n_steps_with_ends_and_cuts_inside(n: int, bootstrap: Any) -> None:
     """After an end there is nothing; at a cut the story is not followed, for nobody knows where it led."""
-    story, values = drawn_story(200, 1)
+    story, values = drawn_story(200, 5)
     variances = np.abs(values)
-    found = rule(context(story, variances))
-    followed = 0.5 + GAMMA**2 * variances[:, 1]
-    wanted = np.where(story.truncated[:, 0], variances[:, 0], np.where(story.terminated[:, 0], 0.5, followed))
+    found = NStepUbe(n, bootstrap)(context(story, variances))
+    local = np.broadcast_to(0.5 + np.arange(5), (200, 5))
+    wanted = [
+        n_step_by_hand(n, *row, gamma=GAMMA**2)
+        for row in zip(local, story.terminated, story.truncated, variances, strict=True)
+    ]
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
+def test_an_exploration_policy_is_not_taught_illegal_actions() -> None:
+    """Three of ten actions are legal, and the search tries no other."""
+    legal = jnp.arange(10) < 3
+
+    class Model:
+        def judged(self, states: Any) -> StateJudgement:
+            nothing = jnp.zeros(states.shape)
+            return StateJudgement(
+                jnp.zeros((*states.shape, 10)), jnp.zeros((*states.shape, 10)), nothing, nothing
+            )
+
+        def root(self, states: Any, prior: Any) -> emcts.RootFnOutput:
+            logits = jnp.where(legal[None], prior(self.judged(states)), -jnp.inf)
+            return emcts.RootFnOutput(logits, jnp.zeros(states.shape), states, jnp.full(states.shape, 9.0))
+
+        def recurrent_fn(self, prior: Any) -> Any:
+            return lambda _, key, actions, states: (
+                self.step(states, actions, key).replace(prior_logits=prior(self.judged(states))),
+                states,
+            )
+
+        def step(self, states: Any, actions: Any, key: Any) -> emcts.RecurrentFnOutput:
+            nothing, one = jnp.zeros(states.shape), jnp.ones(states.shape)
+            return emcts.RecurrentFnOutput(nothing, nothing, None, nothing, one, nothing)
+
+        def illegal(self, states: Any) -> Any:
+            return jnp.broadcast_to(~legal, (*states.shape, 10))
+
+    reanalyse = Reanalyse(Gumbel(6), searched_value, largest_edge, exploration_beta=1.0)
+    searched = reanalyse.search(KEY, Model(), jnp.zeros(2))
+    np.testing.assert_allclose(searched.exploration, np.array([[1 / 3] * 3 + [0] * 7] * 2), rtol=1e-6)
+    np.testing.assert_allclose(searched.edge_variance, 1.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize("mean", [0.0, 1.0])
+def test_value_targets_of_noisy_rewards_have_no_bias(mean: float) -> None:
+    """A correct search, and rewards of N(mean, 1) that end the episode."""
+    number = 20_000
+    noise = jax.random.normal(KEY, (number, 1))
+    story = Story(
+        states=jnp.arange(2 * number).reshape(number, 2),
+        actions=jnp.zeros((number, 1), jnp.int32),
+        rewards=mean + noise,
+        terminated=jnp.ones((number, 1), bool),
+        truncated=jnp.zeros((number, 1), bool),
+        policy=jnp.zeros((number, 2)),
+    )
+    seen = context(story, np.zeros((number, 2)))
+    seen = dataclasses.replace(seen, here=seen.here.replace(value=jnp.full(number, mean)))
+    assert float(value_rule(deterministic=False)(seen).mean()) == pytest.approx(mean, abs=1e-3)
+    assert float(value_rule(deterministic=True)(seen).mean()) == pytest.approx(mean + 0.4, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("environment", "changes", "rule"),
+    [
+        ("deep-sea", {}, searched_or_td),
+        ("deep-sea", {"stochastic": True}, searched_value),
+        ("subleq", {}, searched_or_td),
+        ("minatar-breakout", {}, searched_value),
+    ],
+)
+def test_the_environment_decides_which_value_target(environment: str, changes: Any, rule: Any) -> None:
+    settings = dataclasses.replace(catalogue.settings(environment, "e-az"), **changes)
+    learner = catalogue.compose(environment, "e-az", settings)
+    assert isinstance(learner, Searching)
+    assert learner.agent.reanalyse.value is rule
+
+
 def test_recall_gives_each_step_of_a_sequence_its_story() -> None:
-    agent = finite_agent(Reanalyse(PLANNER, NStep(2), Ahead(1), moves=2), sequence=3)
+    agent = finite_agent(Reanalyse(PLANNER, NStep(2), NStepUbe(1, ahead_variance), moves=2), sequence=3)
     state = told(agent, drawn_tables(pairs=True))
     ring = state.replay
     for number in range(40):  # of 32 rows: it wraps
@@ -355,13 +438,18 @@ def test_a_share_of_the_policies_is_what_acting_proposed() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Ahead(2), "follows 2 moves of the story: give 0 or 1"),
-        (lambda: Root(-1), "follows -1 moves of the story: give 0 or 1"),
+        (lambda: NStepUbe(-1, root_variance), "follows -1 moves of the story: give 0 or more"),
         (lambda: NStep(0), "takes 0 moves of the story: give at least 1"),
-        (lambda: Reanalyse(PLANNER, NStep(1), Ahead(0), fraction=1.5), "fraction is 1.5: give a share"),
-        (lambda: Reanalyse(PLANNER, NStep(1), Ahead(0), moves=0), "moves is 0: give at least 1"),
         (
-            lambda: Reanalyse(PLANNER, NStep(1), Ahead(0), exploration_temperature=0.0),
+            lambda: Reanalyse(PLANNER, NStep(1), NStepUbe(0, ahead_variance), fraction=1.5),
+            "fraction is 1.5: give a share",
+        ),
+        (
+            lambda: Reanalyse(PLANNER, NStep(1), NStepUbe(0, ahead_variance), moves=0),
+            "moves is 0: give at least 1",
+        ),
+        (
+            lambda: Reanalyse(PLANNER, NStep(1), NStepUbe(0, ahead_variance), exploration_temperature=0.0),
             "exploration_temperature is 0.0: give a number above 0",
         ),
     ],

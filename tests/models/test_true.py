@@ -9,9 +9,9 @@ import pytest
 
 from emcts.envs import DeepSea
 from emcts.models.judges import StateJudgement, StepJudgement
-from emcts.models.minds import step_stds
 from emcts.models.true import TrueModel
 from emcts.models.ube import horizon_factor, leaf_variance
+from emcts.search.ube import one_step_lookahead
 
 KEY = jax.random.key(0)
 ENV = DeepSea(3, None)
@@ -86,7 +86,8 @@ def test_leaving_the_last_row_ends_for_both_actions() -> None:
 
 
 def test_the_uncertainty_one_step_ahead_by_hand() -> None:
-    stds = jax.jit(lambda: step_stds(model(), states(*CELLS), 2, KEY))()
+    root, step = model().root(states(*CELLS), exploiting), model().recurrent_fn(exploiting)
+    stds = jax.jit(lambda: one_step_lookahead(None, KEY, root, step))().stds
     for (row, column), found in zip(CELLS, np.asarray(stds), strict=True):
         for action, novelty in enumerate((0.05, 0.3)):
             after = column + 1 if action else max(column - 1, 0)
@@ -135,3 +136,10 @@ def test_the_endless_factor_is_the_limit() -> None:
 def test_bad_discounts(discount: float, horizon: int | None, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         horizon_factor(discount, horizon)
+
+
+def test_what_is_known_is_known_without_a_discount_too() -> None:
+    """The factor of an endless horizon is infinite then, and 0 times that is no number."""
+    endless = horizon_factor(1.0, jnp.inf)
+    assert float(leaf_variance(jnp.float32(0.2), jnp.float32(0.0), endless, 5.0)) == pytest.approx(0.2)
+    assert float(leaf_variance(jnp.float32(0.2), jnp.float32(0.1), endless, 5.0)) == 5.0

@@ -104,4 +104,6 @@ def test_estimates_at_the_depth_limit_are_means() -> None:
     root = emcts.RootFnOutput(jnp.zeros((batch, 1)), jnp.zeros(batch), jnp.zeros(batch))
     tree = emcts.uct_policy(None, KEY, root, recurrent_fn, visits, max_depth=1).search_tree
     assert 0.13 < float(np.std(np.asarray(tree.summary().qvalues))) < 0.17
-    np.testing.assert_allclose(tree.summary().qvalues[:, 0], 0.5 * tree.node_values[:, 1], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        tree.summary().qvalues[:, 0], 0.5 * tree.node_values[:, 1], rtol=1e-5, atol=1e-6
+    )

@@ -54,7 +54,7 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, Played]:
             action=plan.action,
             reward=outcome.reward,
             terminated=outcome.terminated,
-            truncated=outcome.truncated,
+            truncated=outcome.cut_off,
             policy=plan.policy,
         )
         everyone = jnp.ones_like(outcome.over)

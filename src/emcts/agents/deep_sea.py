@@ -12,8 +12,18 @@ from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Sc
 from emcts.agents.choice import choose
 from emcts.agents.planners import Gumbel, Planner, Puct, UbeAtRoot, Uct, uniform
 from emcts.agents.replay import surprise, value_error
-from emcts.agents.targets import Ahead, Edge, NStep, Reanalyse, Root, UbeRule, searched_or_td
+from emcts.agents.targets import (
+    Bootstrap,
+    NStep,
+    NStepUbe,
+    Reanalyse,
+    ahead_variance,
+    edge_variance,
+    root_variance,
+    value_rule,
+)
 from emcts.agents.worlds import DeepSeas
+from emcts.envs.base import is_deterministic
 from emcts.models.judges import FiniteJudge, Unaware
 from emcts.models.layers import mlp
 from emcts.models.learned import endless
@@ -66,11 +76,12 @@ class SeaSettings:
     temperature: float = 0.0
     """of the actions of episodes that exploit; 0 takes the most visited"""
     value_moves: int = 0
-    """rewards that a value target takes from the replay; 0 takes the larger of a search and of one move"""
+    """rewards that a value target takes from the replay; 0 searches, and takes one reward if that is more and rewards
+    are not stochastic"""
     ube_target: str = "ahead"
     """what a UBE target ends with: the largest variance one step ahead, or of a search: at its root, of its edges"""
     ube_moves: int = 0
-    """moves that a UBE target takes from the replay before that, 0 or 1"""
+    """moves that a UBE target takes from the replay before that"""
     reanalyse_rule: str = "gumbel"
     """the search that makes targets: gumbel or puct"""
     reanalysed: float = 1.0
@@ -200,6 +211,11 @@ def _agent(settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: No
 def steps_left(settings: SeaSettings) -> Callable[[Any], Any]:
     """How long the unknown may go on behind a state."""
 
+    if settings.discount == 1 and settings.leaf_horizon == "endless":
+        raise ValueError(
+            "a discount of 1 bounds no endless sum: give --leaf-horizon episode, or a discount below 1"
+        )
+
     def of_episode(state: Any) -> Any:
         return (settings.size - state.row).astype(jnp.float32)
 
@@ -211,14 +227,15 @@ def compose(
 ) -> Agent:
     """What agents in Deep Sea have in common, with or without the true model."""
     worlds = DeepSeas(settings.size, settings.stochastic)
+    deterministic = is_deterministic(worlds.example)
     rules: dict[str, Planner] = {
         "gumbel": Gumbel(settings.simulations),
         "puct": Puct(settings.simulations, temperature=0.0),
     }
-    ube_rules: dict[str, UbeRule] = {
-        "ahead": Ahead(settings.ube_moves),
-        "root": Root(settings.ube_moves),
-        "edge": Edge(settings.ube_moves),
+    bootstraps: dict[str, Bootstrap] = {
+        "ahead": ahead_variance,
+        "root": root_variance,
+        "edge": edge_variance,
     }
     greedy = Gumbel(settings.simulations, gumbel_scale=0.0)
     return Agent(
@@ -230,8 +247,10 @@ def compose(
         seen=choose(NOVELTIES, settings.novelty, "novelty")[1],
         reanalyse=Reanalyse(
             planner=choose(rules, settings.reanalyse_rule, "reanalyse_rule"),
-            value=NStep(settings.value_moves) if settings.value_moves else searched_or_td,
-            ube=choose(ube_rules, settings.ube_target, "ube_target"),
+            value=NStep(settings.value_moves)
+            if settings.value_moves
+            else value_rule(deterministic=deterministic),
+            ube=NStepUbe(settings.ube_moves, choose(bootstraps, settings.ube_target, "ube_target")),
             moves=max(settings.value_moves, settings.ube_moves, 1),
             beta=settings.reanalyse_beta,
             fraction=settings.reanalysed,

@@ -12,8 +12,9 @@ from jaxtyping import Array, Float
 from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
 from emcts.agents.choice import choose
 from emcts.agents.planners import Gumbel, Planner, UbeAtRoot
-from emcts.agents.targets import Reanalyse, largest_edge, searched_or_td
+from emcts.agents.targets import Reanalyse, largest_edge, value_rule
 from emcts.agents.worlds import Worlds
+from emcts.envs.base import is_deterministic
 from emcts.models.judges import DenseJudge, Unaware
 from emcts.models.minds import Mind
 from emcts.models.networks import Networks
@@ -135,7 +136,7 @@ def compose(
         seen=choose(seen, settings.seen, "seen"),
         reanalyse=Reanalyse(
             planner=Gumbel(settings.simulations),
-            value=searched_or_td,
+            value=value_rule(deterministic=is_deterministic(problem.worlds.example)),
             ube=largest_edge,
             beta=settings.reanalyse_beta,
             exploration_beta=settings.beta,

@@ -1,5 +1,6 @@
 """Learning: sampled stories, their targets by one large search, and a few updates of the networks."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,13 +12,15 @@ from jaxtyping import Array, Float
 from emcts.agents import replay as replays
 from emcts.agents.agent import Agent, Seen
 from emcts.agents.losses import Learned, batch_loss
+from emcts.agents.planners import exploiting_prior
 from emcts.agents.replay import Sample
 from emcts.agents.spread import alone
 from emcts.agents.state import NEVER, TrainState
 from emcts.agents.targets import Context, Searched, Story, Targets
 from emcts.envs.base import choose
 from emcts.models.judges import row
-from emcts.models.minds import Moves, step_stds
+from emcts.models.minds import Moves
+from emcts.search.ube import one_step_lookahead
 from emcts.types import Key, Replaceable, record
 
 
@@ -152,12 +155,19 @@ def make_targets(agent: Agent, env: Any, state: TrainState, story: Story, key: K
         return _each(agent, env, key, fn, story.actions.shape[0])
 
     def ahead(key: Key, states: Any) -> Float[Array, "M"]:
-        return step_stds(model, states, env.num_actions, key).max(axis=-1) ** 2
+        root, step = model.root(states, exploiting_prior), model.recurrent_fn(exploiting_prior)
+        stds = one_step_lookahead(None, key, root, step).stds
+        return jnp.max(jnp.where(model.illegal(states), 0.0, stds), axis=-1) ** 2
 
     def explore(key: Key, states: Any) -> Searched:
         return reanalyse.explore(key, model, states)
 
     step = alone(lambda key, states, actions: model.step(states, actions, key).reward_variance)
+
+    def local_variance(move: int) -> Float[Array, "M"]:
+        keys = _keys(agent, jax.random.fold_in(step_key, move), story.actions.shape[0])
+        return step(keys, story.state(move), story.actions[:, move])
+
     context = Context(
         story=story,
         discount=mind.discount,
@@ -165,7 +175,7 @@ def make_targets(agent: Agent, env: Any, state: TrainState, story: Story, key: K
         explored=lambda states: each(search_key, explore)(states),
         value=each(search_key, lambda _, states: model.judged(states).value),
         ahead_variance=each(ahead_key, ahead),
-        local_variance=step(_keys(agent, step_key, story.actions.shape[0]), first, story.actions[:, 0]),
+        local_variance=functools.cache(local_variance),
     )
     return reanalyse.targets(_keys(agent, choice_key, story.actions.shape[0]), context)
 

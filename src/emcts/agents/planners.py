@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 import emcts
 from emcts.models.judges import StateJudgement
-from emcts.models.minds import PlanningModel, Prior, step_stds
+from emcts.models.minds import PlanningModel, Prior
 from emcts.types import Key, Replaceable, record
 
 
@@ -36,6 +36,7 @@ class Plan(Replaceable):
     qvalue_stds: Float[Array, "B A"]
     value: Float[Array, "B"]
     value_std: Float[Array, "B"]
+    invalid: Bool[Array, "B A"]  # actions that are not legal
 
 
 ExploringPrior = Callable[[StateJudgement], Float[Array, "B A"]]
@@ -44,6 +45,11 @@ ExploringPrior = Callable[[StateJudgement], Float[Array, "B A"]]
 def uniform(judged: StateJudgement) -> Float[Array, "B A"]:
     """No prior: all actions alike."""
     return jnp.zeros_like(judged.policy)
+
+
+def exploiting_prior(judged: StateJudgement) -> Float[Array, "B A"]:
+    """The prior of searches that do not explore: the policy itself."""
+    return judged.policy
 
 
 def exploration_head(judged: StateJudgement) -> Float[Array, "B A"]:
@@ -73,21 +79,25 @@ class Puct:
         _check_simulations(self.num_simulations)
 
     def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
-        prior = _prior(self.exploring_prior, brief)
-        out = _search(
+        return self.plan(self.search(key, model, states, brief), brief)
+
+    def plan(self, out: Any, brief: Brief) -> Plan:
+        best = jnp.argmax(out.action_weights, axis=-1)
+        return _plan(out, jnp.where(brief.exploring, best, out.action))
+
+    def search(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Any:
+        return _search(
             emcts.muzero_policy,
             key,
             model,
             states,
             brief,
-            prior,
+            _prior(self.exploring_prior, brief),
             self.num_simulations,
             dirichlet_fraction=self.dirichlet_fraction,
             dirichlet_alpha=self.dirichlet_alpha,
             temperature=self.temperature,
         )
-        best = jnp.argmax(out.action_weights, axis=-1)
-        return _plan(out, jnp.where(brief.exploring, best, out.action))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,19 +138,23 @@ class Gumbel:
         _check_simulations(self.num_simulations)
 
     def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
-        prior = _prior(self.exploring_prior, brief)
-        out = _search(
+        return self.plan(self.search(key, model, states, brief), brief)
+
+    def plan(self, out: Any, brief: Brief) -> Plan:
+        return _plan(out, out.action)
+
+    def search(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Any:
+        return _search(
             emcts.gumbel_muzero_policy,
             key,
             model,
             states,
             brief,
-            prior,
+            _prior(self.exploring_prior, brief),
             self.num_simulations,
             max_num_considered_actions=self.max_considered_actions,
             gumbel_scale=self.gumbel_scale,
         )
-        return _plan(out, out.action)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,11 +168,12 @@ class UbeAtRoot:
 
     def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
         search_key, score_key = jax.random.split(key)
-        plain = self.planner(search_key, model, states, brief.replace(beta=jnp.zeros_like(brief.beta)))
-        illegal = model.illegal(states)
-        stds = step_stds(model, states, illegal.shape[1], score_key)
-        scores = jnp.where(illegal, -jnp.inf, plain.qvalues + brief.beta[:, None] * stds)
-        return plain.replace(action=jnp.where(brief.exploring, jnp.argmax(scores, axis=-1), plain.action))
+        plain = brief.replace(beta=jnp.zeros_like(brief.beta))
+        out = self.planner.search(search_key, model, states, plain)
+        root, step = model.root(states, exploiting_prior), model.recurrent_fn(exploiting_prior)
+        scores = emcts.ube_root_scores(None, score_key, root, step, out.search_tree, beta=brief.beta)
+        plan = self.planner.plan(out, plain)
+        return plan.replace(action=jnp.where(brief.exploring, jnp.argmax(scores, axis=-1), plan.action))
 
 
 def exploiting_brief(states: Any, beta: float = 0.0) -> Brief:
@@ -201,4 +216,5 @@ def _plan(out: Any, action: Int[Array, "B"]) -> Plan:
         qvalue_stds=jnp.where(tried, summary.qvalues_std, summary.value_std[:, None]),
         value=summary.value,
         value_std=summary.value_std,
+        invalid=out.search_tree.root_invalid_actions,
     )

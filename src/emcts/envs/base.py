@@ -13,7 +13,10 @@ State = TypeVar("State")
 
 @record
 class Outcome(Replaceable):
-    """What a step paid, and whether the episode is over: by its rules (terminated) or a limit (truncated)."""
+    """What a step paid, and whether the episode is over: by its rules (terminated) or a limit (truncated).
+
+    A step that sets both flags is terminated.
+    """
 
     reward: Float[Array, ""]
     terminated: Bool[Array, ""]
@@ -23,6 +26,11 @@ class Outcome(Replaceable):
     def over(self) -> Any:
         return self.terminated | self.truncated
 
+    @property
+    def cut_off(self) -> Any:
+        """Whether a limit alone ended the episode: there is a value in the state that was reached."""
+        return self.truncated & ~self.terminated
+
 
 @runtime_checkable
 class Environment(Protocol, Generic[State]):
@@ -31,6 +39,9 @@ class Environment(Protocol, Generic[State]):
     Shapes and dtypes of states, observations and outcomes never change, so that `jit`, `vmap` and `scan`
     apply. Some action is legal in every state. An illegal one never pays: it changes nothing that can be
     observed, or it ends the episode. `emcts.envs.check(env)` tries all of this.
+
+    An environment may say more of itself: `deterministic`, that `step` does not depend on its key (left out, it may);
+    and `steps_left(state)`, how many steps an episode has left at the most.
     """
 
     @property
@@ -46,6 +57,11 @@ class Environment(Protocol, Generic[State]):
 
 
 AnyEnvironment = Environment[Any]
+
+
+def is_deterministic(env: AnyEnvironment) -> bool:
+    """Whether rewards and transitions are known to be free of chance. What an environment does not say is not known."""
+    return bool(getattr(env, "deterministic", False))
 
 
 def choose(condition: Bool[Array, ""], if_true: PyTree, if_false: PyTree) -> PyTree:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from emcts.envs.base import AnyEnvironment, Environment, Outcome
+from emcts.envs.base import AnyEnvironment, Environment, Outcome, is_deterministic
 from emcts.envs.rollout import QUICK_TO_COMPILE, Rollout, rollout
 from emcts.types import Key
 
@@ -66,7 +66,10 @@ def check(
     _check_repeatable(env, key, played, samples)
     over = np.asarray(played.outcome.over)
     ended = int(over.sum()) if resets else int(over[:, -1].sum())
-    return Checked(steps=episodes * steps, ended=ended, random=_is_random(played, step_all))
+    steps_random = _steps_are_random(played, step_all)
+    if steps_random and is_deterministic(env):
+        raise ContractError("deterministic", "it says that it is, and a step depends on its key")
+    return Checked(steps=episodes * steps, ended=ended, random=steps_random or _starts_are_random(played))
 
 
 def _check_types(env: AnyEnvironment, key: Key) -> None:
@@ -167,10 +170,12 @@ def _check_call(name: str, call: Callable[..., Any], arguments: tuple[Any, ...],
     _must_equal("vmap", f"{name} differs in a batch", plain, in_batch)
 
 
-def _is_random(played: Rollout, step_all: Callable[..., Any]) -> bool:
-    """Whether a state differs at the start, or after a step that was given the key of another."""
-    if any((leaf[:, 0] != leaf[:1, 0]).any() for leaf in _leaves(played.state)):
-        return True
+def _starts_are_random(played: Rollout) -> bool:
+    return any((leaf[:, 0] != leaf[:1, 0]).any() for leaf in _leaves(played.state))
+
+
+def _steps_are_random(played: Rollout, step_all: Callable[..., Any]) -> bool:
+    """Whether a step that is given the key of another leads elsewhere, or pays something else."""
     once = step_all(played.state, played.action, played.key)
     again = step_all(played.state, played.action, jnp.roll(played.key, 1, axis=0))
     return any((one != two).any() for _, one, two in _pairs(once, again))

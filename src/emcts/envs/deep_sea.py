@@ -60,6 +60,10 @@ class DeepSea:
         return 2
 
     @property
+    def deterministic(self) -> bool:
+        return not self.stochastic
+
+    @property
     def optimal_return(self) -> float:
         """Of the path that always goes right; its mean, where rewards are stochastic."""
         return TREASURE - MOVE_COST

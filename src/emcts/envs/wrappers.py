@@ -5,9 +5,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
 
-from emcts.envs.base import AnyEnvironment, Outcome, choose
+from emcts.envs.base import AnyEnvironment, Outcome, choose, is_deterministic
 from emcts.types import Key, Replaceable, record
 
 
@@ -72,14 +72,21 @@ class TimeLimit:
     def num_actions(self) -> int:
         return self.env.num_actions
 
+    @property
+    def deterministic(self) -> bool:
+        return is_deterministic(self.env)
+
+    def steps_left(self, state: TimeLimitState) -> Float[Array, ""]:
+        return (self.steps - state.time).astype(jnp.float32)
+
     def init(self, key: Key) -> TimeLimitState:
         return TimeLimitState(self.env.init(key), jnp.int32(0), jnp.bool_(False), jnp.bool_(False))
 
     def step(self, state: TimeLimitState, action: Int[Array, ""], key: Key) -> tuple[TimeLimitState, Outcome]:
         inner, outcome = self.env.step(state.inner, action, key)
         time = state.time + 1
-        out_of_time = (time >= self.steps) & ~outcome.terminated
-        moved = TimeLimitState(inner, time, outcome.terminated, outcome.truncated | out_of_time)
+        truncated = (outcome.truncated | (time >= self.steps)) & ~outcome.terminated
+        moved = TimeLimitState(inner, time, outcome.terminated, truncated)
         # A world that was cut short is still alive inside: only the flags kept here hold it still.
         over = state.terminated | state.truncated
         state = choose(over, state, moved)

@@ -146,6 +146,13 @@ class LearnedMind:
     few_states: bool = False
     around: Callable[[PlanningModel], PlanningModel] = as_it_is
 
+    def __post_init__(self) -> None:
+        if self.discount == 1 and self.steps_left is endless:
+            raise ValueError(
+                "a discount of 1 bounds no endless sum: give `steps_left`, such as that of a time limit, "
+                "or a discount below 1"
+            )
+
     @property
     def novelty(self) -> Novelty:
         return self.sense.novelty

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
-import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment
@@ -93,14 +91,3 @@ class Mind(Protocol):
 
     def every_state(self, env: AnyEnvironment) -> Batch | None:
         """All states, by their index, where the world has so few that each is better thought of once; else None."""
-
-
-def step_stds(model: PlanningModel, states: Any, num_actions: int, key: Key) -> Float[Array, "B A"]:
-    """`sqrt(eta(s,a) + gamma^2 max(u(s'), c * eta(s,a)))` of every action: the uncertainty one step ahead."""
-    batch = jax.tree.leaves(states)[0].shape[0]
-
-    def of_action(action: Int[Array, ""]) -> Float[Array, "B"]:
-        out = model.step(states, jnp.broadcast_to(action, (batch,)), key)
-        return jnp.sqrt(out.reward_variance + out.discount**2 * out.value_variance)
-
-    return jax.lax.map(of_action, jnp.arange(num_actions)).T

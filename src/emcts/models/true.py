@@ -24,7 +24,8 @@ class TrueModel:
     """Embeddings are states of `env`.
 
     The variance of a leaf's value is `max(u, leaf_factor(leaf) * novelty)`, at most `largest_variance` (`eq:ube_max`),
-    where the novelty is that of the transition into the leaf. Past the end of an episode there is nothing.
+    where the novelty is that of the transition into the leaf. Past the end of an episode there is nothing. An episode
+    that was cut off is not over: the edge to its last state counts that state's value in full, and leads no further.
     """
 
     env: AnyEnvironment
@@ -45,8 +46,9 @@ class TrueModel:
     def recurrent_fn(self, prior: Prior) -> RecurrentFn:
         def step(_: Any, key: Key, action: Int[Array, "B"], states: Any) -> tuple[RecurrentFnOutput, Any]:
             keys = jax.random.split(key, action.shape[0])
-            out, judged, after = jax.vmap(self._step)(states, action, keys)
-            return out.replace(prior_logits=self._legal_only(prior(judged), after)), after
+            out, judged, after, cut_off = jax.vmap(self._step)(states, action, keys)
+            logits = self._legal_only(prior(judged), after)
+            return bootstrap_where(cut_off, out.replace(prior_logits=logits)), after
 
         return step
 
@@ -54,13 +56,14 @@ class TrueModel:
         return jax.vmap(self.judge_state)(states)
 
     def step(self, states: Any, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
-        out, _, _ = jax.vmap(self._step)(states, actions, jax.random.split(key, actions.shape[0]))
-        return out
+        return jax.vmap(self._step)(states, actions, jax.random.split(key, actions.shape[0]))[0]
 
     def _legal_only(self, logits: Float[Array, "B A"], states: Any) -> Float[Array, "B A"]:
         return jnp.where(self.illegal(states), -jnp.inf, logits)
 
-    def _step(self, state: Any, action: Int[Array, ""], key: Key) -> tuple[Any, StateJudgement, Any]:
+    def _step(
+        self, state: Any, action: Int[Array, ""], key: Key
+    ) -> tuple[Any, StateJudgement, Any, Bool[Array, ""]]:
         after, outcome = self.env.step(state, action, key)
         step = self.judge_step(state, action, after, outcome)
         judged = self.judge_state(after)
@@ -74,7 +77,20 @@ class TrueModel:
                 judged.ube, step.novelty, self.leaf_factor(after), self.largest_variance
             ),
         )
-        return out, judged, after
+        return out, judged, after, outcome.cut_off
+
+
+def bootstrap_where(cut_off: Bool[Array, "B"], step: RecurrentFnOutput) -> RecurrentFnOutput:
+    """Steps that end where an episode was cut off: `r + g * v` is their reward, and a discount of 0 ends the search.
+
+    Its variance is that of independent estimates.
+    """
+    variance = step.reward_variance + step.discount**2 * step.value_variance
+    return step.replace(
+        reward=jnp.where(cut_off, step.reward + step.discount * step.value, step.reward),
+        reward_variance=jnp.where(cut_off, variance, step.reward_variance),
+        discount=jnp.where(cut_off, 0.0, step.discount),
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,4 +25,6 @@ def leaf_variance(
     predicted: Float[Array, "*B"], novelty: Float[Array, "*B"], factor: Float[Array, "*B"], largest: float
 ) -> Float[Array, "*B"]:
     """`max(u, c * eta)`, at most `largest`: a head cannot know of states that it was never trained on."""
-    return jnp.clip(jnp.maximum(predicted, factor * novelty), 0, largest)
+    # An endless horizon has an infinite factor where nothing is discounted: what is known is known there, too.
+    unknown = jnp.where(novelty > 0, factor * novelty, 0.0)
+    return jnp.clip(jnp.maximum(predicted, unknown), 0, largest)

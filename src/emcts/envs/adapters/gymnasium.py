@@ -81,7 +81,8 @@ class GymnasiumEnvironment:
             if not overs[i]:
                 action = int(actions[i]) + self.first_action
                 after[i], visit = self.episodes.step(int(seeds[i]), int(numbers[i]), action)
-                rewards[i], terminated[i], truncated[i] = visit.reward, visit.terminated, visit.truncated
+                rewards[i], terminated[i] = visit.reward, visit.terminated
+                truncated[i] = visit.truncated and not visit.terminated
         return after, rewards, terminated, truncated
 
     def _host_observe(self, seeds: Any, numbers: Any) -> np.ndarray:

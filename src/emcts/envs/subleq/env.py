@@ -56,6 +56,10 @@ class Subleq:
             example_arrays(name, self.word_size)
 
     @property
+    def deterministic(self) -> bool:
+        return True
+
+    @property
     def dialect(self) -> Dialect:
         return Dialect(self.word_size, self.signed)
 

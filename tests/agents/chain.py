@@ -106,7 +106,7 @@ def finite_agent(reanalyse: Reanalyse, sequence: int = 1) -> Agent:
     judge = FiniteJudge(Counts(2 * LENGTH, epsilon=0.5))
     return _agent(
         judge,
-        lambda key: finite_networks(LENGTH, 2, widths=(), limit=10, ube=True, key=key),
+        lambda key: finite_networks(LENGTH, 2, widths=(), values=Categorical(10), ube=True, key=key),
         lambda leaf: horizon_factor(GAMMA, LENGTH - leaf.position),
         float("inf"),
         reanalyse,

@@ -15,6 +15,7 @@ from emcts.agents.targets import Story, Targets
 from emcts.envs import DeepSea
 from emcts.models.abstracted import Consistent, Sizes, ValueEquivalent, abstracted_networks
 from emcts.models.anchored import Anchored, anchored_networks, row_and_column
+from emcts.models.codecs import Categorical
 from emcts.models.judges import Unaware
 from emcts.models.layers import mlp
 from emcts.models.learned import LearnedMind, LearnedModel, half_gradient
@@ -32,13 +33,15 @@ def abstracted(grounding: Any = ValueEquivalent()) -> tuple[LearnedMind, Any]:  
         Latents(Unaware()), grounding, lambda env, state: env.index(state), GAMMA, few_states=True
     )
     body = mlp(ENV.num_states, (16, 12), key=KEY, finite=True)
-    networks = abstracted_networks(body, 2, sizes=SIZES, limit=10, ube=True, exploration=False, key=KEY)
+    networks = abstracted_networks(
+        body, 2, sizes=SIZES, values=Categorical(10), ube=True, exploration=False, key=KEY
+    )
     return mind, networks
 
 
 def anchored() -> tuple[LearnedMind, Any]:
     mind = LearnedMind(Latents(Unaware()), Anchored(), row_and_column, GAMMA, few_states=True)
-    return mind, anchored_networks(6, 2, sizes=SIZES, limit=10, ube=True, key=KEY)
+    return mind, anchored_networks(6, 2, sizes=SIZES, values=Categorical(10), ube=True, key=KEY)
 
 
 def loud(networks: Any) -> Any:

@@ -12,6 +12,7 @@ from emcts.agents.agent import LossWeights
 from emcts.agents.losses import batch_loss
 from emcts.agents.targets import Story, Targets
 from emcts.envs import DeepSea
+from emcts.models.codecs import Categorical
 from emcts.models.judges import DenseJudge, FiniteJudge, Judge, Unaware
 from emcts.models.networks import Networks, bounded_networks, finite_networks, image_networks
 from emcts.models.true import TrueMind
@@ -75,7 +76,7 @@ def seen_as_image(env: Any, state: Any) -> Any:
 
 
 def finite() -> tuple[Judge, Networks]:
-    networks = finite_networks(ENV.num_states, 2, widths=(16,), limit=10, ube=True, key=KEY)
+    networks = finite_networks(ENV.num_states, 2, widths=(16,), values=Categorical(10), ube=True, key=KEY)
     return FiniteJudge(Unaware()), networks
 
 
@@ -85,7 +86,9 @@ def bounded() -> tuple[Judge, Networks]:
 
 
 def image() -> tuple[Judge, Networks]:
-    networks = image_networks((4, 4, 1), 2, channels=4, width=16, limit=10, uncertain=True, key=KEY)
+    networks = image_networks(
+        (4, 4, 1), 2, channels=4, width=16, values=Categorical(10), uncertain=True, key=KEY
+    )
     return DenseJudge(Unaware(), seen_as_image, seen), networks
 
 

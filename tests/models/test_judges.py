@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from emcts.envs import DeepSea, Outcome
+from emcts.models.codecs import Categorical
 from emcts.models.judges import DenseJudge, FiniteJudge, Unaware, row
 from emcts.models.networks import Networks, bounded_networks, finite_networks, pair_index
 from emcts.novelty import Counts
@@ -30,7 +31,9 @@ def shaken(networks: Networks) -> Networks:
 @pytest.fixture(scope="module")
 def finite() -> Networks:
     make = jax.jit(
-        lambda: shaken(finite_networks(ENV.num_states, 2, widths=(8,), limit=10, ube=True, key=KEY))
+        lambda: shaken(
+            finite_networks(ENV.num_states, 2, widths=(8,), values=Categorical(10), ube=True, key=KEY)
+        )
     )
     return make()
 

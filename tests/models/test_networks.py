@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from emcts.models.codecs import Categorical
 from emcts.models.layers import ConvTorso, Lookup, mlp
 from emcts.models.networks import Networks, bounded_networks, finite_networks, image_networks
 
@@ -40,13 +41,13 @@ def test_a_convolution_sees_each_plane() -> None:
 
 
 def image() -> Networks:
-    return image_networks((5, 4, 3), 3, channels=2, width=6, limit=10, uncertain=True, key=KEY)
+    return image_networks((5, 4, 3), 3, channels=2, width=6, values=Categorical(10), uncertain=True, key=KEY)
 
 
 @pytest.mark.parametrize(
     ("networks", "x"),
     [
-        (finite_networks(6, 3, widths=(4, 4), limit=10, ube=True, key=KEY), jnp.int32(2)),
+        (finite_networks(6, 3, widths=(4, 4), values=Categorical(10), ube=True, key=KEY), jnp.int32(2)),
         (image(), jnp.ones((5, 4, 3), bool)),
     ],
     ids=["finite", "image"],

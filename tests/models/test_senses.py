@@ -54,7 +54,7 @@ def encode(state: Any) -> Any:
 def moves(cells: Any, actions: Any) -> Moves:
     before = jax.tree.map(lambda leaf: leaf[cells], CELLS)
     after, outcome = jax.vmap(ENV.step, in_axes=(0, 0, None))(before, actions, KEY)
-    return Moves(before, actions, after, outcome.over, jnp.ones(actions.shape, bool))
+    return Moves(before, actions, outcome.reward, after, outcome.over, jnp.ones(actions.shape, bool))
 
 
 # Every move but one of the first row; the last row's end the episode.

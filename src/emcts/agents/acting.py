@@ -58,7 +58,7 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, Played]:
             policy=plan.policy,
         )
         everyone = jnp.ones_like(outcome.over)
-        moves = Moves(before, plan.action, after, outcome.over, everyone)
+        moves = Moves(before, plan.action, outcome.reward, after, outcome.over, everyone)
         carry = carry.replace(
             episodes=episodes,
             replay=replays.add(carry.replay, step),
@@ -76,9 +76,11 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, Played]:
 
 
 def _look(agent: Agent, env: Any, state: TrainState, moves: Moves) -> PyTree:
+    moves = agent.spread.whole(moves)
+    novelty = agent.mind.record_rewards(env, state.novelty, moves)
     if agent.seen is not Seen.ACTING:
-        return state.novelty
-    return agent.mind.look(env, state.networks, state.novelty, agent.spread.whole(moves))
+        return novelty
+    return agent.mind.look(env, state.networks, novelty, moves)
 
 
 def _note(env: Any, log: Any, before: Any, success: Bool[Array, "L"], steps: Int[Array, ""]) -> Any:

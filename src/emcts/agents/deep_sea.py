@@ -24,6 +24,7 @@ from emcts.agents.targets import (
 )
 from emcts.agents.worlds import DeepSeas
 from emcts.envs.base import is_deterministic
+from emcts.models.codecs import Categorical, support
 from emcts.models.judges import FiniteJudge, Unaware
 from emcts.models.layers import mlp
 from emcts.models.learned import endless
@@ -31,7 +32,7 @@ from emcts.models.minds import Mind
 from emcts.models.networks import finite_networks
 from emcts.models.true import TrueMind
 from emcts.models.ube import horizon_factor
-from emcts.novelty import Counts, Ensemble, Normalised, Novelty, Rnd
+from emcts.novelty import Counts, Ensemble, NoiseAware, Normalised, Novelty, RewardMoments, Rnd
 from emcts.types import Key
 
 LIMIT = 10  # of the support of categorical heads
@@ -67,6 +68,9 @@ class SeaSettings:
     """of rnd and ensemble: variances to this power, so that the half learned counts for little"""
     new_from: float | None = 0.4
     """of rnd and ensemble: the share of the first error from which on a transition is wholly new"""
+    reward_noise: bool = True
+    """whether the noise of rewards is learned, and uncertainty is that of a mean of draws: without noise it changes
+    nothing"""
     leaf_horizon: str = "episode"
     """how long the unknown may go on behind a leaf: to the end of the episode, or endless"""
     discount: float = 0.995
@@ -127,6 +131,7 @@ PAPER = DeepSeaSettings(
     novelty="rnd",
     unseen_variance=1.0,
     novelty_epsilon=1e-8,
+    reward_noise=False,
     priority="value-error",
     fresh_moves=0,
     warm_up=300,
@@ -188,7 +193,12 @@ def epistemic_acting(settings: SeaSettings) -> tuple[Planner, Lanes]:
 def make_novelty(settings: SeaSettings) -> Novelty:
     """By the name in the settings."""
     make, _ = choose(NOVELTIES, settings.novelty, "novelty")
-    return make(settings)
+    return noise_aware(settings, make(settings))
+
+
+def noise_aware(settings: SeaSettings, novelty: Novelty) -> Novelty:
+    """The same beside the moments of the rewards of each transition, where these may have noise."""
+    return NoiseAware(novelty, RewardMoments(_num_pairs(settings))) if settings.reward_noise else novelty
 
 
 def _agent(settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: Novelty, *, ube: bool) -> Agent:
@@ -196,7 +206,12 @@ def _agent(settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: No
 
     def make_networks(key: Key) -> Any:
         return finite_networks(
-            env.num_states, env.num_actions, widths=(settings.width,) * 2, limit=LIMIT, ube=ube, key=key
+            env.num_states,
+            env.num_actions,
+            widths=(settings.width,) * 2,
+            values=values_of(settings),
+            ube=ube,
+            key=key,
         )
 
     left = steps_left(settings)
@@ -206,6 +221,11 @@ def _agent(settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: No
 
     mind = TrueMind(FiniteJudge(novelty), settings.discount, leaf_factor)
     return compose(settings, acting, lanes, mind, make_networks)
+
+
+def values_of(settings: SeaSettings) -> Categorical:
+    """What heads of values and rewards predict."""
+    return support(LIMIT, deterministic=not settings.stochastic)
 
 
 def steps_left(settings: SeaSettings) -> Callable[[Any], Any]:

@@ -12,7 +12,7 @@ from jaxtyping import Array
 from emcts.agents import deep_sea
 from emcts.agents.agent import Agent, Lanes
 from emcts.agents.choice import choose
-from emcts.agents.deep_sea import LIMIT, SeaSettings, compose, steps_left
+from emcts.agents.deep_sea import SeaSettings, compose, steps_left, values_of
 from emcts.agents.planners import Planner
 from emcts.agents.worlds import DeepSeas
 from emcts.envs import DeepSea
@@ -68,6 +68,7 @@ PAPER_ABSTRACTED = LearnedSeaSettings(
     total_env_steps=35_000,
     count_epsilon=0.5,
     unseen_variance=2.0,
+    reward_noise=False,
     priority="value-error",
     warm_up=300,
     leaf_horizon="endless",
@@ -124,7 +125,7 @@ def e_mz(settings: LearnedSeaSettings) -> Agent:
 def make_sense(settings: LearnedSeaSettings) -> Sense:
     """By the name of the novelty in the settings."""
     senses: dict[str, Callable[[], Sense]] = {
-        "counts": lambda: Followed(deep_sea.counts(settings), _pair),
+        "counts": lambda: Followed(deep_sea.noise_aware(settings, deep_sea.counts(settings)), _pair),
         "rnd": lambda: Latents(_rnd(settings)),
         "ensemble": lambda: Disagreement(_ensemble(settings)),
     }
@@ -179,7 +180,13 @@ def _abstracted(settings: LearnedSeaSettings) -> Model:
         body_key, rest_key = jax.random.split(key)
         body = mlp(env.num_states, (*sizes.representation, sizes.latent), key=body_key, finite=True)
         return abstracted_networks(
-            body, env.num_actions, sizes=sizes, limit=LIMIT, ube=ube, exploration=False, key=rest_key
+            body,
+            env.num_actions,
+            sizes=sizes,
+            values=values_of(settings),
+            ube=ube,
+            exploration=False,
+            key=rest_key,
         )
 
     grounding = Consistent() if settings.consistency else ValueEquivalent()
@@ -191,7 +198,12 @@ def _anchored(settings: LearnedSeaSettings) -> Model:
 
     def networks(key: Key, ube: bool) -> WorldNetworks:
         return anchored_networks(
-            _latent_size(settings), env.num_actions, sizes=_sizes(settings), limit=LIMIT, ube=ube, key=key
+            _latent_size(settings),
+            env.num_actions,
+            sizes=_sizes(settings),
+            values=values_of(settings),
+            ube=ube,
+            key=key,
         )
 
     return Model(Anchored(), row_and_column, networks, 1.0)

@@ -201,7 +201,8 @@ def _each(
 def _lived(env: Any, story: Story, key: Key) -> Moves:
     """The first moves of stories [B]."""
     over = story.terminated[:, 0] | story.truncated[:, 0]
-    moves = Moves(story.state(0), story.actions[:, 0], story.state(1), over, jnp.ones_like(over))
+    every = jnp.ones_like(over)
+    moves = Moves(story.state(0), story.actions[:, 0], story.rewards[:, 0], story.state(1), over, every)
     return _ended(env, moves, key)
 
 
@@ -213,7 +214,7 @@ def _fresh(agent: Agent, env: Any, state: TrainState, key: Key) -> Moves:
         lambda now, rows: jnp.concatenate([now[None], rows[:-1]]), state.episodes.state, before
     )
     over = steps.terminated | steps.truncated
-    rows = agent.spread.whole((before, steps.action, after, over, there), axis=1)
+    rows = agent.spread.whole((before, steps.action, steps.reward, after, over, there), axis=1)
     flat = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), rows)
     return _ended(env, Moves(*flat), key)
 

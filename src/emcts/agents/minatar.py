@@ -11,6 +11,8 @@ from emcts.agents.agent import Agent
 from emcts.agents.gumbel_family import GumbelSettings, Problem, constant_factor
 from emcts.agents.worlds import SameWorld
 from emcts.envs import MinAtar
+from emcts.envs.base import is_deterministic
+from emcts.models.codecs import support
 from emcts.models.networks import Networks, image_networks
 from emcts.types import Key
 
@@ -61,7 +63,7 @@ def problem(settings: MinAtarSettings) -> Problem:
             env.num_actions,
             channels=settings.channels,
             width=settings.width,
-            limit=10,
+            values=support(10, deterministic=is_deterministic(env)),
             uncertain=uncertain,
             key=key,
         )

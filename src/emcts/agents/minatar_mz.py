@@ -15,7 +15,9 @@ from emcts.agents.choice import choose
 from emcts.agents.gumbel_family import lanes_of, novelty_of
 from emcts.agents.minatar import MinAtarSettings
 from emcts.agents.planners import Gumbel, Planner, Puct, UbeAtRoot, exploration_head
+from emcts.envs.base import is_deterministic
 from emcts.models.abstracted import Consistent, Sizes, ValueEquivalent, abstracted_networks
+from emcts.models.codecs import support
 from emcts.models.judges import Unaware
 from emcts.models.layers import ConvTorso, mlp
 from emcts.models.learned import LearnedMind, WorldNetworks
@@ -127,7 +129,13 @@ def _networks(settings: LearnedMinAtarSettings, uncertain: bool) -> Callable[[Ke
         torso = ConvTorso(shape, settings.channels, width, key=torso_key)
         body = _Encoder(torso, eqx.nn.Linear(width, width, key=last_key))
         return abstracted_networks(
-            body, env.num_actions, sizes=sizes, limit=10, ube=uncertain, exploration=uncertain, key=rest_key
+            body,
+            env.num_actions,
+            sizes=sizes,
+            values=support(10, deterministic=is_deterministic(env)),
+            ube=uncertain,
+            exploration=uncertain,
+            key=rest_key,
         )
 
     return make

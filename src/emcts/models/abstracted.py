@@ -63,7 +63,7 @@ def abstracted_networks(
     num_actions: int,
     *,
     sizes: Sizes,
-    limit: int,
+    values: Categorical,
     ube: bool,
     exploration: bool,
     key: Key,
@@ -74,13 +74,20 @@ def abstracted_networks(
         sizes.latent + num_actions, (*sizes.dynamics, sizes.latent), key=dynamics_key, finite=False
     )
     heads = latent_heads(
-        sizes.latent, num_actions, sizes=sizes, limit=limit, ube=ube, exploration=exploration, key=heads_key
+        sizes.latent, num_actions, sizes=sizes, values=values, ube=ube, exploration=exploration, key=heads_key
     )
     return WorldNetworks(Standardised(body), Standardised(dynamics), heads)
 
 
 def latent_heads(
-    latent: int, num_actions: int, *, sizes: Sizes, limit: int, ube: bool, exploration: bool, key: Key
+    latent: int,
+    num_actions: int,
+    *,
+    sizes: Sizes,
+    values: Categorical,
+    ube: bool,
+    exploration: bool,
+    key: Key,
 ) -> Networks:
     """Heads over a latent state, and over one with an action; all say nothing at first."""
     keys = jax.random.split(key, 6)
@@ -88,13 +95,13 @@ def latent_heads(
     def head(codec: Codec, num_inputs: int, widths: Sequence[int], key: Key) -> Head:
         return Head(mlp(num_inputs, (*widths, codec.size), key=key, finite=False, quiet=True), codec)
 
-    support, policy = Categorical(limit), Policy(num_actions)
+    policy = Policy(num_actions)
     return Networks(
         torso=Same(),
-        value=head(support, latent, sizes.heads, keys[0]),
+        value=head(values, latent, sizes.heads, keys[0]),
         policy=head(policy, latent, sizes.heads, keys[1]),
         exploration=head(policy, latent, sizes.heads, keys[2]) if exploration else None,
-        ube=head(support, latent, sizes.ube, keys[3]) if ube else None,
-        reward=head(support, latent + num_actions, sizes.heads, keys[4]),
+        ube=head(Categorical(values.limit), latent, sizes.ube, keys[3]) if ube else None,
+        reward=head(values, latent + num_actions, sizes.heads, keys[4]),
         going=head(Chance(), latent + num_actions, sizes.heads, keys[5]),
     )

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from emcts.envs import DeepSea
 from emcts.models.abstracted import Consistent, Sizes, latent_heads
+from emcts.models.codecs import Categorical
 from emcts.models.layers import mlp
 from emcts.models.learned import Latent, WorldNetworks
 from emcts.models.networks import Same
@@ -31,12 +32,12 @@ def row_and_column(env: DeepSea, state: Any) -> Float[Array, "latent"]:
 
 
 def anchored_networks(
-    latent: int, num_actions: int, *, sizes: Sizes, limit: int, ube: bool, key: Key
+    latent: int, num_actions: int, *, sizes: Sizes, values: Categorical, ube: bool, key: Key
 ) -> WorldNetworks:
     """Latent states are observed as they are."""
     dynamics_key, heads_key = jax.random.split(key)
     dynamics = mlp(latent + num_actions, (*sizes.dynamics, latent), key=dynamics_key, finite=False)
     heads = latent_heads(
-        latent, num_actions, sizes=sizes, limit=limit, ube=ube, exploration=False, key=heads_key
+        latent, num_actions, sizes=sizes, values=values, ube=ube, exploration=False, key=heads_key
     )
     return WorldNetworks(Same(), dynamics, heads)

@@ -4,7 +4,7 @@ A codec holds no parameters. `decode` and `loss` are for one prediction.
 """
 
 import dataclasses
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -70,6 +70,36 @@ class Categorical:
 
     def loss(self, raw: Float[Array, "outputs"], target: Array) -> Float[Array, ""]:
         return -jnp.sum(self.two_hot(target) * jax.nn.log_softmax(raw))
+
+
+@dataclasses.dataclass(frozen=True)
+class MeanCategorical(Categorical):
+    """The same support, for targets with noise: a head that learns many targets says their mean.
+
+    `Categorical` says the inverse of their mean squashed value, which is less: 0.896 for N(1, 1). Here atoms stand for
+    values, `unsquash` of whole numbers, and a target lies between two of them in proportion to its value.
+    """
+
+    def decode(self, raw: Float[Array, "outputs"]) -> Float[Array, ""]:
+        probs = jax.nn.softmax(raw)
+        ups, downs = probs[self.limit + 1 :], probs[: self.limit][::-1]
+        return jnp.sum((ups - downs) * self._atoms(raw.dtype)[self.limit + 1 :])
+
+    def two_hot(self, target: Float[Array, ""]) -> Float[Array, "outputs"]:
+        atoms = self._atoms(target.dtype)
+        value = jnp.clip(target, atoms[0], atoms[-1])
+        gaps = jnp.diff(atoms)
+        rising = jnp.concatenate([jnp.ones(1, atoms.dtype), (value - atoms[:-1]) / gaps])
+        falling = jnp.concatenate([(atoms[1:] - value) / gaps, jnp.ones(1, atoms.dtype)])
+        return jnp.maximum(jnp.minimum(rising, falling), 0)
+
+    def _atoms(self, dtype: Any) -> Float[Array, "outputs"]:
+        return unsquash(jnp.arange(-self.limit, self.limit + 1, dtype=dtype))
+
+
+def support(limit: int, *, deterministic: bool) -> Categorical:
+    """What a head of values or rewards predicts: without bias wherever targets may have noise."""
+    return Categorical(limit) if deterministic else MeanCategorical(limit)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,11 +10,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment, Outcome
 from emcts.models.networks import Head, Networks, pair_index
-from emcts.novelty import Novelty
+from emcts.novelty import NoiseAware, Novelty
 from emcts.types import Replaceable, record
 
 Batch = PyTree
@@ -39,6 +39,18 @@ class StepJudgement(Replaceable):
     novelty: Any
 
 
+@record
+class Moves(Replaceable):
+    """Moves that were made [B]. Where one ended the episode, `after` is whatever the world made of it."""
+
+    before: Any
+    action: Int[Array, "B"]
+    reward: Float[Array, "B"]
+    after: Any
+    over: Bool[Array, "B"]
+    counts: Bool[Array, "B"]  # the others are padding
+
+
 StateJudge = Callable[[Any], StateJudgement]
 StepJudge = Callable[[Any, Int[Array, ""], Any, Outcome], StepJudgement]
 
@@ -60,6 +72,9 @@ class Judge(Protocol):
 
     def looked_at(self, env: AnyEnvironment, before: Any, action: Int[Array, ""], after: Any) -> Array:
         """What the novelty estimator is shown of a transition."""
+
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Moves) -> PyTree:
+        """The state of the novelty estimator once it was told what these moves paid."""
 
     def every_state(self, env: AnyEnvironment) -> Batch | None:
         """All states, by their index, where the world has so few that each is better thought of once; else None."""
@@ -98,7 +113,8 @@ class FiniteJudge:
 
         def with_novelty(novelty: PyTree) -> StepJudge:
             eta = jax.vmap(lambda pair: self.novelty.variance(novelty, pair))(pairs)
-            table = StepJudgement(reward, eta, eta)
+            variance = self.novelty.reward_variances(novelty) if isinstance(self.novelty, NoiseAware) else eta
+            table = StepJudgement(reward, variance, eta)
             return lambda before, action, after, outcome: row(
                 table, self.looked_at(env, before, action, after)
             )
@@ -111,6 +127,14 @@ class FiniteJudge:
 
     def looked_at(self, env: Any, before: Any, action: Int[Array, ""], after: Any) -> Array:
         return pair_index(env.index(before), action, env.num_actions)
+
+    def record_rewards(self, env: Any, novelty: PyTree, moves: Moves) -> PyTree:
+        if not isinstance(self.novelty, NoiseAware):
+            return novelty
+        pairs = jax.vmap(self.looked_at, in_axes=(None, 0, 0, 0))(
+            env, moves.before, moves.action, moves.after
+        )
+        return self.novelty.record_rewards(novelty, pairs, moves.reward, moves.counts)
 
     def every_state(self, env: Any) -> Batch | None:
         return all_states(env)
@@ -145,6 +169,10 @@ class DenseJudge:
 
     def looked_at(self, env: AnyEnvironment, before: Any, action: Int[Array, ""], after: Any) -> Array:
         return self.look(env, after)
+
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Moves) -> PyTree:
+        """Rewards are known."""
+        return novelty
 
     def every_state(self, env: AnyEnvironment) -> Batch | None:
         return None

@@ -110,7 +110,7 @@ class LearnedModel:
             discount=mind.discount * going.codec.decode(going(pair)),
             prior_logits=None,
             value=judged.value,
-            reward_variance=eta,
+            reward_variance=mind.sense.reward_variance(self.env, self.novelty, passed),
             value_variance=leaf_variance(
                 judged.ube, eta, horizon_factor(mind.discount, after.steps_left), mind.largest_variance
             ),
@@ -204,6 +204,9 @@ class LearnedMind:
 
     def look(self, env: AnyEnvironment, networks: WorldNetworks, novelty: PyTree, moves: Moves) -> PyTree:
         return self.sense.look(env, lambda state: self.encode(env, networks, state), novelty, moves)
+
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Moves) -> PyTree:
+        return self.sense.record_rewards(env, novelty, moves)
 
     def every_state(self, env: Any) -> Batch | None:
         return all_states(env) if self.few_states else None

@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment
-from emcts.models.judges import Batch, StateJudgement
+from emcts.models.judges import Batch, Moves, StateJudgement
 from emcts.models.networks import Networks, Raw
 from emcts.novelty import Novelty
 from emcts.types import Key, RecurrentFn, RecurrentFnOutput, Replaceable, RootFnOutput, record
@@ -30,17 +30,6 @@ class PlanningModel(Protocol):
 
     def step(self, states: Any, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
         """One step from each state, without a prior."""
-
-
-@record
-class Moves(Replaceable):
-    """Moves that were made [B]. Where one ended the episode, `after` is whatever the world made of it."""
-
-    before: Any
-    action: Int[Array, "B"]
-    after: Any
-    over: Bool[Array, "B"]
-    counts: Bool[Array, "B"]  # the others are padding
 
 
 @record
@@ -88,6 +77,9 @@ class Mind(Protocol):
 
     def look(self, env: AnyEnvironment, networks: Any, novelty: PyTree, moves: Moves) -> PyTree:
         """The novelty estimator once it was shown these moves."""
+
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Moves) -> PyTree:
+        """The novelty estimator once it was told what these moves paid: once for each that was made."""
 
     def every_state(self, env: AnyEnvironment) -> Batch | None:
         """All states, by their index, where the world has so few that each is better thought of once; else None."""

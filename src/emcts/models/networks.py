@@ -57,22 +57,24 @@ class Same(eqx.Module):
 
 
 def finite_networks(
-    num_states: int, num_actions: int, *, widths: Sequence[int], limit: int, ube: bool, key: Key
+    num_states: int, num_actions: int, *, widths: Sequence[int], values: Categorical, ube: bool, key: Key
 ) -> Networks:
-    """Separate networks over the index of a state, with categorical heads and a learned reward (Deep Sea)."""
+    """Separate networks over the index of a state, with categorical heads and a learned reward (Deep Sea).
+
+    `values` is what the heads of values and rewards predict.
+    """
     value_key, policy_key, ube_key, reward_key = jax.random.split(key, 4)
 
     def head(codec: Codec, num_inputs: int, key: Key) -> Head:
         return Head(mlp(num_inputs, (*widths, codec.size), key=key, finite=True, quiet=True), codec)
 
-    support = Categorical(limit)
     return Networks(
         torso=Same(),
-        value=head(support, num_states, value_key),
+        value=head(values, num_states, value_key),
         policy=head(Policy(num_actions), num_states, policy_key),
         exploration=None,
-        ube=head(support, num_states, ube_key) if ube else None,
-        reward=head(support, num_states * num_actions, reward_key),
+        ube=head(Categorical(values.limit), num_states, ube_key) if ube else None,
+        reward=head(values, num_states * num_actions, reward_key),
     )
 
 
@@ -104,7 +106,7 @@ def image_networks(
     *,
     channels: int,
     width: int,
-    limit: int,
+    values: Categorical,
     uncertain: bool,
     key: Key,
 ) -> Networks:
@@ -114,13 +116,12 @@ def image_networks(
     def head(codec: Codec, key: Key) -> Head:
         return Head(mlp(width, (width, codec.size), key=key, finite=False, quiet=True), codec)
 
-    support = Categorical(limit)
     return Networks(
         torso=ConvTorso(shape, channels, width, key=torso_key),
-        value=head(support, value_key),
+        value=head(values, value_key),
         policy=head(Policy(num_actions), policy_key),
         exploration=head(Policy(num_actions), exploration_key) if uncertain else None,
-        ube=head(support, ube_key) if uncertain else None,
+        ube=head(Categorical(values.limit), ube_key) if uncertain else None,
         reward=None,
     )
 

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment
 from emcts.models.minds import Moves
-from emcts.novelty import Fitted, Novelty
+from emcts.novelty import Fitted, NoiseAware, Novelty
 from emcts.types import Key, Replaceable, record
 
 Encode = Callable[[Any], Float[Array, "latent"]]
@@ -42,10 +42,16 @@ class Sense(Protocol):
     def follow(self, env: AnyEnvironment, carried: PyTree, action: Int[Array, ""], key: Key) -> PyTree: ...
 
     def variance(self, env: AnyEnvironment, novelty: PyTree, move: Passed) -> Float[Array, ""]:
-        """eta of a move in a plan."""
+        """eta of a move in a plan: how new it is."""
+
+    def reward_variance(self, env: AnyEnvironment, novelty: PyTree, move: Passed) -> Float[Array, ""]:
+        """What is uncertain about the reward of a move in a plan: eta, and noise where the estimator knows of it."""
 
     def look(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, moves: Moves) -> PyTree:
         """The novelty estimator once it was shown these moves, which were made."""
+
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Moves) -> PyTree:
+        """The novelty estimator once it was told what these moves paid."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,9 +75,22 @@ class Followed:
         seen = self.looked_at(env, move.before, move.action, move.after)
         return self.novelty.variance(novelty, seen)
 
+    def reward_variance(self, env: AnyEnvironment, novelty: PyTree, move: Passed) -> Float[Array, ""]:
+        if not isinstance(self.novelty, NoiseAware):
+            return self.variance(env, novelty, move)
+        seen = self.looked_at(env, move.before, move.action, move.after)
+        return self.novelty.reward_variances(novelty).at[seen].get(mode="fill", fill_value=0.0)
+
     def look(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, moves: Moves) -> PyTree:
-        seen = jax.vmap(self.looked_at, in_axes=(None, 0, 0, 0))(env, moves.before, moves.action, moves.after)
-        return self.novelty.update(novelty, seen, moves.counts)
+        return self.novelty.update(novelty, self._seen(env, moves), moves.counts)
+
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Moves) -> PyTree:
+        if not isinstance(self.novelty, NoiseAware):
+            return novelty
+        return self.novelty.record_rewards(novelty, self._seen(env, moves), moves.reward, moves.counts)
+
+    def _seen(self, env: AnyEnvironment, moves: Moves) -> Array:
+        return jax.vmap(self.looked_at, in_axes=(None, 0, 0, 0))(env, moves.before, moves.action, moves.after)
 
 
 class _OfLatents:
@@ -87,6 +106,12 @@ class _OfLatents:
 
     def variance(self, env: AnyEnvironment, novelty: PyTree, move: Passed) -> Float[Array, ""]:
         return self.novelty.variance(novelty, with_action(move.latent, move.action, env.num_actions))
+
+    def reward_variance(self, env: AnyEnvironment, novelty: PyTree, move: Passed) -> Float[Array, ""]:
+        return self.variance(env, novelty, move)
+
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Moves) -> PyTree:
+        return novelty
 
 
 @dataclasses.dataclass(frozen=True)

@@ -136,5 +136,8 @@ class TrueMind:
         )
         return self.judge.novelty.update(novelty, seen, moves.counts)
 
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Moves) -> PyTree:
+        return self.judge.record_rewards(env, novelty, moves)
+
     def every_state(self, env: AnyEnvironment) -> Batch | None:
         return self.judge.every_state(env)

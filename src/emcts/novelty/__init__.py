@@ -5,6 +5,7 @@ from emcts.novelty.counts import Counts
 from emcts.novelty.ensemble import Ensemble
 from emcts.novelty.hash_functions import SimHash, xxh32_hash
 from emcts.novelty.hashes import HashCounts, HashSet
+from emcts.novelty.noise_aware import NoiseAware, RewardMoments
 from emcts.novelty.normalised import Normalised
 from emcts.novelty.rnd import Rnd
 from emcts.novelty.xxh32 import as_bytes, xxh32
@@ -15,8 +16,10 @@ __all__ = [
     "Fitted",
     "HashCounts",
     "HashSet",
+    "NoiseAware",
     "Normalised",
     "Novelty",
+    "RewardMoments",
     "Rnd",
     "SimHash",
     "as_bytes",

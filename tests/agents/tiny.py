@@ -21,6 +21,7 @@ DEEP_SEA: dict[str, Any] = {
     "warm_up": 40,
     "total_env_steps": 1000,
     "steps_between_evaluations": 100,
+    "novelty_width": 64,
 }
 GUMBEL: dict[str, Any] = {
     "episodes": 4,

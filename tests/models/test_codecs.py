@@ -1,19 +1,33 @@
 """What the outputs of a head mean: the transform and its inverse, two-hot targets, and ranges."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from emcts.models.codecs import Categorical, Chance, Policy, Tanh, Unit, squash, unsquash
+from emcts.models.codecs import (
+    Categorical,
+    Chance,
+    MeanCategorical,
+    Policy,
+    Tanh,
+    Unit,
+    squash,
+    support,
+    unsquash,
+)
 
 VALUES = np.array([-117.0, -30.5, -1.0, -0.00025, -1e-6, 0.0, 1e-6, 0.0001, 0.25, 0.99, 1.0, 8.1, 117.0])
 
 
-@jax.jit
-def said(target):
+PLAIN = Categorical(10)
+
+
+@functools.partial(jax.jit, static_argnames="codec")
+def said(target, codec=PLAIN):
     """What a head says that has learned a target perfectly."""
-    codec = Categorical(10)
     return jax.vmap(lambda one: codec.decode(jnp.log(codec.two_hot(one))))(target)
 
 
@@ -35,23 +49,35 @@ def test_the_support_ends_at_117() -> None:
     np.testing.assert_allclose(said(jnp.array([500.0, 1e6, -500.0])), [ends, ends, -ends], rtol=1e-5)
 
 
-def test_the_mean_of_two_hot_is_the_target() -> None:
-    np.testing.assert_allclose(
-        said(jnp.asarray(VALUES[1:-1], jnp.float32)), VALUES[1:-1], rtol=1e-5, atol=2e-7
-    )
-    hot = jax.jit(jax.vmap(Categorical(10).two_hot))(jnp.asarray(VALUES, jnp.float32))
+@pytest.mark.parametrize("codec", [Categorical(10), MeanCategorical(10)])
+def test_the_mean_of_two_hot_is_the_target(codec: Categorical) -> None:
+    values = jnp.asarray(VALUES[1:-1], jnp.float32)
+    np.testing.assert_allclose(said(values, codec), VALUES[1:-1], rtol=1e-5, atol=2e-7)
+    hot = jax.jit(jax.vmap(codec.two_hot))(jnp.asarray(VALUES, jnp.float32))
     np.testing.assert_allclose(hot.sum(axis=1), 1, rtol=1e-6)
     assert np.all(np.sum(np.asarray(hot) > 0, axis=1) <= 2)
 
 
 @pytest.mark.parametrize("size", [10, 40, 100])
-def test_the_cost_of_a_move_survives(size: int) -> None:
-    np.testing.assert_allclose(said(jnp.array([-0.01 / size])), -0.01 / size, rtol=2e-3)
+@pytest.mark.parametrize("codec", [Categorical(10), MeanCategorical(10)])
+def test_the_cost_of_a_move_survives(codec: Categorical, size: int) -> None:
+    np.testing.assert_allclose(said(jnp.array([-0.01 / size]), codec), -0.01 / size, rtol=2e-3)
 
 
-def test_an_untrained_head_says_exactly_nothing() -> None:
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_an_untrained_head_says_exactly_nothing(deterministic: bool) -> None:
     for limit in [1, 10, 30]:
-        assert float(jax.jit(Categorical(limit).decode)(jnp.zeros(2 * limit + 1))) == 0.0
+        codec = support(limit, deterministic=deterministic)
+        assert float(jax.jit(codec.decode)(jnp.zeros(2 * limit + 1))) == 0.0
+
+
+@pytest.mark.parametrize(("deterministic", "wanted"), [(False, 1.0), (True, 0.896)])
+def test_a_head_that_learns_noisy_targets_says_their_mean(deterministic: bool, wanted: float) -> None:
+    """Cross-entropy is least at the mean of the targets' distributions."""
+    codec = support(10, deterministic=deterministic)
+    draws = 1 + jax.random.normal(jax.random.key(0), (100_000,))
+    learned = jnp.log(jax.vmap(codec.two_hot)(draws).mean(axis=0) + 1e-12)
+    assert float(codec.decode(learned)) == pytest.approx(wanted, abs=0.01)
 
 
 def test_the_loss_is_least_where_the_target_is_said() -> None:

@@ -72,3 +72,62 @@ def test_without_uncertainty_the_bound_fails() -> None:
     """The search's mean alone does not cover: the coverage above is the variance's doing."""
     _, seen, best = tabular(0, 0.5)
     assert np.mean(best <= bound(seen, 1e-6, 0.1)) < 0.9
+
+
+CHAIN, CHAIN_GAMMA = 3, 0.8
+
+
+def chain_summary(errors: Any, noisy_step: int, noise: float) -> Any:
+    """A path without choices that pays 0: models err about one of its rewards. One search for each model."""
+    models = len(errors)
+
+    def recurrent_fn(params: Any, key: Any, action: Any, embedding: Any) -> Any:
+        model, depth = embedding
+        here = depth == noisy_step
+        step = emcts.RecurrentFnOutput(
+            reward=jnp.where(here, errors[model], 0.0),
+            discount=jnp.where(depth + 1 == CHAIN, 0.0, CHAIN_GAMMA),
+            prior_logits=jnp.zeros((models, 1)),
+            value=jnp.zeros(models),
+            reward_variance=jnp.where(here, noise**2, 0.0),
+            # Of what is still to come nothing is known but its variance.
+            value_variance=jnp.where(
+                depth < noisy_step, noise**2 * CHAIN_GAMMA ** (2.0 * (noisy_step - depth - 1)), 0.0
+            ),
+        )
+        return step, (model, depth + 1)
+
+    root = emcts.RootFnOutput(
+        jnp.zeros((models, 1)), jnp.zeros(models), (jnp.arange(models), jnp.zeros(models, jnp.int32))
+    )
+    search = jax.jit(lambda key: emcts.uct_policy(None, key, root, recurrent_fn, 60).search_tree)
+    return search(jax.random.key(0)).summary()
+
+
+@pytest.mark.parametrize("noisy_step", range(CHAIN))
+def test_the_reported_std_is_that_of_the_errors(noisy_step: int) -> None:
+    """Over many models, q-values are off by as much as each says of itself."""
+    noise = 0.7
+    errors = noise * np.random.default_rng(3).normal(size=4000)
+    summary = chain_summary(jnp.asarray(errors, jnp.float32), noisy_step, noise)
+    np.testing.assert_allclose(summary.qvalues_std, noise * CHAIN_GAMMA**noisy_step, rtol=1e-4)
+    assert np.std(np.asarray(summary.qvalues)) == pytest.approx(float(summary.qvalues_std[0, 0]), rel=0.07)
+
+
+@pytest.mark.parametrize("noisy_step", range(CHAIN))
+@pytest.mark.parametrize("delta", [0.1, 0.05])
+def test_coverage_where_the_bound_is_nearly_tight(delta: float, noisy_step: int) -> None:
+    """Rare, large errors, for which Chebyshev's inequality leaves little room: a std that is too small shows."""
+    noise, models = 0.5, 4000
+    rare = 1.3 * delta
+    low = np.random.default_rng(4).random(models) < rare
+    errors = noise * np.where(low, -np.sqrt((1 - rare) / rare), np.sqrt(rare / (1 - rare)))
+    summary = chain_summary(jnp.asarray(errors, jnp.float32), noisy_step, noise)
+    q, std = np.asarray(summary.qvalues)[:, 0], np.asarray(summary.qvalues_std)[:, 0]
+    beta = float(emcts.beta_for_confidence(delta))
+
+    def coverage(share: float) -> float:
+        return float(np.mean(q + beta * share * std >= 0))
+
+    assert coverage(1.0) >= 1 - delta
+    assert coverage(0.75) < 1 - delta, "a quarter of the std could be lost, and this test would not see it"

@@ -59,6 +59,8 @@ class SeaSettings:
     """a transition that was seen n times has variance proportional to 1 / (n + this)"""
     unseen_variance: float = 3.0
     """of a transition that was never seen"""
+    novelty_width: int = 1024
+    """of the hidden layers of rnd's predictor; its target and the outputs of both have half as many units"""
     novelty_learning_rate: float = 5e-4
     novelty_epsilon: float = 0.01
     """of Adam, for rnd and ensemble: with less, what is sampled rarely is never quite learned (docs/agents.md)"""
@@ -345,10 +347,13 @@ def _ensemble(settings: SeaSettings) -> Novelty:
 
 
 def distilled(settings: SeaSettings, num_inputs: int, *, finite: bool) -> Rnd:
-    """The paper's networks of RND, over so many indices (`finite`) or numbers."""
+    """RND over so many indices (`finite`) or numbers; with a width of 1024 it has the paper's networks."""
+    width, half = settings.novelty_width, settings.novelty_width // 2
+    if half < 1:
+        raise ValueError(f"novelty_width is {width}: give at least 2")
     return Rnd(
-        predictor=lambda key: mlp(num_inputs, (1024, 1024, 512), key=key, finite=finite),
-        target=lambda key: mlp(num_inputs, (512, 512), key=key, finite=finite),
+        predictor=lambda key: mlp(num_inputs, (width, width, half), key=key, finite=finite),
+        target=lambda key: mlp(num_inputs, (half, half), key=key, finite=finite),
         optimiser=novelty_optimiser(settings),
     )
 

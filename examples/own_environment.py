@@ -40,6 +40,11 @@ class KeyCorridor:
     def num_actions(self) -> int:
         return 3
 
+    @property
+    def deterministic(self) -> bool:
+        """Nothing depends on chance: targets may then keep the best that was ever paid. Left out, it may."""
+        return True
+
     def init(self, key: Key) -> Place:
         return Place(jnp.int32(self.length // 2), jnp.bool_(False), jnp.bool_(False))
 

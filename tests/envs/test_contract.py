@@ -241,6 +241,15 @@ class NoticesTheBatch(Corridor):
         return after, outcome.replace(reward=outcome.reward - jnp.where(state.over, 0.0, penalty))
 
 
+class SecretlyRandom(Corridor):
+    deterministic = True
+
+    def step(self, state, action, key):
+        after, outcome = super().step(state, action, key)
+        noise = jnp.where(state.over, 0.0, -jax.random.uniform(key))
+        return after, outcome.replace(reward=outcome.reward + noise)
+
+
 @pytest.mark.parametrize(
     ("broken", "rule", "hint"),
     [
@@ -263,6 +272,7 @@ class NoticesTheBatch(Corridor):
         (FreshKeys, "pure", "init gave two results"),
         (NoticesTheCompiler, "jit", "init"),
         (NoticesTheBatch, "vmap", "in a batch"),
+        (SecretlyRandom, "deterministic", "a step depends on its key"),
     ],
 )
 def test_each_rule_is_named_when_broken(broken, rule, hint):

@@ -65,6 +65,30 @@ def test_an_end_by_the_rules_at_the_limit_is_no_truncation():
     assert not outcomes.truncated.any()
 
 
+class Both(DeepSea):
+    """Says of its end that it is a truncation too, as Gymnasium's TimeLimit can."""
+
+    def step(self, state, action, key):
+        state, outcome = super().step(state, action, key)
+        return state, outcome.replace(truncated=outcome.terminated)
+
+
+def test_of_two_flags_terminated_wins():
+    _, _, plain = play(Both(3, None), [1, 1, 1])
+    np.testing.assert_array_equal(plain.cut_off, [0, 0, 0])
+    _, _, limited = play(time_limit(Both(3, None), 5), [1, 1, 1])
+    np.testing.assert_array_equal(limited.terminated, [0, 0, 1])
+    assert not limited.truncated.any()
+
+
+def test_a_time_limit_says_how_much_time_is_left():
+    env = time_limit(DeepSea(6, None), 4)
+    states, _, _ = play(env, [1, 1, 1, 1, 1])
+    np.testing.assert_array_equal(jax.vmap(env.steps_left)(states), [3, 2, 1, 0, 0])
+    assert env.deterministic
+    assert not time_limit(DeepSea(6, stochastic=True), 4).deterministic
+
+
 def test_the_shorter_of_two_limits_counts():
     for limits in [(2, 4), (4, 2)]:
         env = time_limit(time_limit(DeepSea(6, None), limits[0]), limits[1])

@@ -22,6 +22,7 @@ def test_e_az_solves_deep_sea() -> None:
     first, solved = (reports[-1].metrics[name] for name in ("first_reward_step", "solved_step"))
     assert np.all(first <= solved)
     assert np.all(solved <= 1000)
+    np.testing.assert_array_equal(table(reports, "solved"), table(reports, "return") > 0.9)
     assert np.all(table(reports, "states_discovered")[-1] == 15)
     # The treasure was found in a chunk just when a training episode brought it.
     for report in reports:
@@ -123,6 +124,7 @@ def test_minatar_trains() -> None:
     assert np.all(np.diff(table(reports, "states_discovered"), axis=0) > 0)
     assert np.all(table(reports, "length") <= 5)
     assert np.all(table(reports, "episodes") > 0)
+    assert np.isnan([table(reports, name) for name in ("solved", "solved_step")]).all(), "a game has no end"
 
 
 def test_asterix_is_trained_saved_and_restored(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from emcts.agents.bdqn_state import (
     note_move,
     note_update,
 )
-from emcts.agents.evaluating import Evaluated
+from emcts.agents.judging import Evaluated
 from emcts.agents.learner import Maps, states_visited
 from emcts.agents.spread import Spread
 from emcts.agents.worlds import Worlds
@@ -183,7 +183,10 @@ class Bdqn:
         def values(now: Any) -> Float[Array, "K A"]:
             return self.ensemble.all_values(state.networks, state.priors, _inputs(env, now))
 
-        return self.evaluation.play(env, values, key, episodes=episodes, beta=beta)
+        def success(after: Any, outcome: Outcome) -> Bool[Array, ""]:
+            return self.worlds.success(env, after, outcome)
+
+        return self.evaluation.play(env, values, success, key, episodes=episodes, beta=beta)
 
     def discovered(self, state: BdqnState) -> Shaped[Array, ""] | None:
         return states_visited(state.log)

@@ -8,7 +8,8 @@ from jaxtyping import Array, Float, PyTree, Shaped
 
 from emcts.agents.acting import Played, act
 from emcts.agents.agent import Agent, Evaluation, Lanes, Schedule
-from emcts.agents.evaluating import Evaluated, evaluate
+from emcts.agents.evaluating import evaluate
+from emcts.agents.judging import Evaluated
 from emcts.agents.learner import Maps, states_visited
 from emcts.agents.learning import learn, refresh_target
 from emcts.agents.losses import Learned

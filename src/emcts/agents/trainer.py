@@ -15,7 +15,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Float
 
-from emcts.agents.evaluating import Evaluated
+from emcts.agents.judging import Evaluated
 from emcts.agents.layout import SEEDS, Layout, best_layout
 from emcts.agents.learner import Learner
 from emcts.agents.loop import run_chunk
@@ -31,6 +31,7 @@ class Report(Replaceable):
 
     learned: Any
     evaluated: Evaluated
+    solved: Float[Array, "..."]  # the share of the evaluation, NaN without a notion of it
     discovered: Any  # states, or None
     log: Log
 
@@ -85,7 +86,9 @@ class SeedTrainer:
         keys = jax.random.split(jax.random.key(seed), len(self.seeds))
         one = functools.partial(self._part.evaluate, episodes=episodes, beta=beta)
         out = jax.device_get(self._everywhere(one, (self._specs, P(SEEDS)), P(SEEDS))(state, keys))
-        return {"return": out.episode_return, "length": out.length.astype(np.float64)}
+        played = {"return": out.episode_return, "length": out.length.astype(np.float64)}
+        judged = self.learner.evaluation.solved is not None
+        return {**played, "solved": out.solved.astype(np.float64)} if judged else played
 
     def maps(self, state: Any) -> Mapping[str, Float[np.ndarray, "S N N"]]:
         return {} if self._maps is None else jax.device_get(self._maps(state))
@@ -166,17 +169,16 @@ class SeedTrainer:
         evaluation = learner.evaluation
         key = jax.random.fold_in(state.key, 0)
         evaluated = learner.evaluate(state, key, episodes=evaluation.episodes, beta=evaluation.beta)
-        state = self._mark_solved(state, evaluated)
-        report = Report(metrics.learned, evaluated, learner.discovered(state), state.log)
+        solved = jnp.float32(jnp.nan) if evaluation.solved is None else evaluation.solved(evaluated)
+        state = self._mark_solved(state, solved)
+        report = Report(metrics.learned, evaluated, solved, learner.discovered(state), state.log)
         return state, metrics.played, report
 
-    def _mark_solved(self, state: Any, evaluated: Evaluated) -> Any:
-        log, wanted = state.log, self.learner.evaluation.solved_return
-        if wanted is None:
-            return state
-        solved = (log.solved == NEVER) & (evaluated.episode_return.mean() >= wanted)
+    def _mark_solved(self, state: Any, share: Float[Array, ""]) -> Any:
+        log = state.log
+        first = (log.solved == NEVER) & (share == 1)
         steps = log.iterations * self.learner.steps_per_iteration
-        return state.replace(log=log.replace(solved=jnp.where(solved, steps, log.solved)))
+        return state.replace(log=log.replace(solved=jnp.where(first, steps, log.solved)))
 
     def _progress(self, played: Any, report: Report) -> Progress:
         log, learned = report.log, report.learned
@@ -190,6 +192,7 @@ class SeedTrainer:
         metrics = {
             "return": report.evaluated.episode_return.mean(axis=1),
             "length": report.evaluated.length.mean(axis=1),
+            "solved": report.solved,
             "train_return": train_return,
             "episodes": ended.sum(axis=1).astype(np.float64),
             "first_reward_step": _or_nan(log.first_success),

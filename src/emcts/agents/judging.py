@@ -1,0 +1,40 @@
+"""Judging an evaluation: whether its episodes solved the task, by the environment's own judgement where it has one."""
+
+import dataclasses
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from emcts.types import Replaceable, record
+
+
+@record
+class Evaluated(Replaceable):
+    """Of each episode. `solved` is the environment's judgement (`Worlds.success`): rewards may be noisy."""
+
+    episode_return: Float[Array, "E"]
+    length: Int[Array, "E"]
+    solved: Bool[Array, "E"]
+
+
+SolvedShare = Callable[[Evaluated], Float[Array, ""]]  # from 0 to 1; with 1 the task counts as solved
+
+
+def episodes_solved(evaluated: Evaluated) -> Float[Array, ""]:
+    """The share of the episodes that were solved."""
+    # A sum divided by a count may round to less than 1.
+    return jnp.where(evaluated.solved.all(), 1.0, evaluated.solved.mean())
+
+
+@dataclasses.dataclass(frozen=True)
+class ReturnReached:
+    """1 if the mean return is at least `wanted`, else 0: for environments without a judgement of their own.
+
+    Where rewards are noisy, a lucky evaluation reaches it too.
+    """
+
+    wanted: float
+
+    def __call__(self, evaluated: Evaluated) -> Float[Array, ""]:
+        return jnp.where(evaluated.episode_return.mean() >= self.wanted, 1.0, 0.0)

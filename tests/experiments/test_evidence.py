@@ -101,6 +101,14 @@ def test_first_times_with_unfinished_seeds() -> None:
     assert of_b == [(0, 1), (30, 0.75), (40, 0.5), (50, 0.5)]
 
 
+def test_a_claim_does_not_rest_on_seeds_that_were_stopped_early() -> None:
+    seeds = [*seeds_of("slow", -10, -10, -10, 100), *seeds_of("fast", 40, 40, 40, -100)]
+    slow, fast = summary_table(seeds, "first")
+    (claim,) = claims_table(seeds, "first", [Claim("slow", "fast")])
+    assert (slow["restricted_mean"], fast["restricted_mean"]) == (100, 55)
+    assert claim["difference_of_restricted_means"] == 100 - 55, "the same as in the summary, and of the same sign"
+
+
 def test_areas_up_to_the_step_both_have_come_to(tmp_path: Path) -> None:
     def run(name: str, returns: dict[int, tuple[float, float]]) -> Any:
         lines = [

@@ -8,8 +8,8 @@ import numpy as np
 
 from emcts.experiments.evidence import steps_per_seed
 from emcts.experiments.results import Cell, Line, Table, values
-from emcts.experiments.statistics import permutation_test, summarise
-from emcts.experiments.survival import Times, kaplan_meier, log_rank, restricted_mean
+from emcts.experiments.statistics import summarise
+from emcts.experiments.survival import Times, kaplan_meier, log_rank, restricted_mean, restricted_mean_test
 
 SUMMARY = (
     "label",
@@ -104,7 +104,7 @@ def claims_table(seeds: Table, name: str, claims: Sequence[Claim]) -> Table:
         first, second = (times_of(seeds, row, name) for row in (claim.sooner, claim.later))
         horizon = common_horizon([first, second])
         rank = log_rank(first, second)
-        shuffled = permutation_test(*(times.cut(horizon).steps for times in (first, second)))
+        shuffled = restricted_mean_test(first, second, horizon)
         lines.append(
             {
                 "sooner": claim.sooner,

@@ -55,6 +55,20 @@ def test_two_folders_of_a_row_are_one_sample(tmp_path: Path) -> None:
     assert (levels["reaches_0.5"], levels["reaches_0.9"], levels["last_mean"]) == (200, None, 0.75)
 
 
+def test_runs_that_kept_their_regret_are_believed(tmp_path: Path) -> None:
+    """The chunks say 200; a run that kept the step of the episode knows better, and knows that it never came."""
+    lines = [episodes(seed, 200, 10, 0.5) for seed in (0, 1, 2)]
+    ends: list[dict[str, Any]] = [
+        {"seed": 0, "regret_step": 130},
+        {"seed": 1, "regret_step": None},
+        {"seed": 2},
+    ]
+    one = made_up_run(tmp_path / "a", lines, ends)
+    assert [line["regret_step"] for line in evidence(WALKER, one).seeds()] == [130, None, 200]
+    noisy = made_up_run(tmp_path / "b", lines[:1], [{"seed": 0}], settings={"stochastic": True})
+    assert evidence(WALKER, noisy).seeds()[0]["regret_step"] is None, "noisy returns are no regret"
+
+
 def test_where_runs_were_made_is_kept_and_machines_are_not(tmp_path: Path) -> None:
     folder = made_up_run(tmp_path / "a", [], [{"seed": 3, "env_steps": 200, "seconds": 7.5}])
     (made,) = evidence(WALKER, folder).provenance()
@@ -106,7 +120,9 @@ def test_a_claim_does_not_rest_on_seeds_that_were_stopped_early() -> None:
     slow, fast = summary_table(seeds, "first")
     (claim,) = claims_table(seeds, "first", [Claim("slow", "fast")])
     assert (slow["restricted_mean"], fast["restricted_mean"]) == (100, 55)
-    assert claim["difference_of_restricted_means"] == 100 - 55, "the same as in the summary, and of the same sign"
+    assert claim["difference_of_restricted_means"] == 100 - 55, (
+        "the same as in the summary, and of the same sign"
+    )
 
 
 def test_areas_up_to_the_step_both_have_come_to(tmp_path: Path) -> None:

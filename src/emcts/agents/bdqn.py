@@ -30,6 +30,7 @@ from emcts.agents.bdqn_state import (
 from emcts.agents.judging import Evaluated
 from emcts.agents.learner import Maps, states_visited
 from emcts.agents.spread import Spread
+from emcts.agents.state import note_regret
 from emcts.agents.worlds import Worlds
 from emcts.envs import AnyEnvironment, DeepSea, Outcome
 from emcts.envs.base import choose
@@ -118,6 +119,8 @@ class Bdqn:
             after, outcome = env.step(before, action, step_key)
             paid = episode.paid + outcome.reward
             success = self.worlds.success(env, after, outcome)
+            log = note_move(carry.log, env, before, success, inputs[1])
+            over, good = _one_lane((outcome.over, self.worlds.good_episode(env, after)))
             std = self.ensemble.all_values(carry.networks, carry.priors, x)[:, action].std()
             head = self._draw_head(head_key)
             begun = Episode(env.init(reset_key), jnp.float32(0), head, _member(carry.networks, head))
@@ -125,7 +128,7 @@ class Bdqn:
             carry = carry.replace(
                 episode=choose(outcome.over, begun, episode.replace(state=after, paid=paid)),
                 replay=replays.add(carry.replay, step),
-                log=note_move(carry.log, env, before, success, inputs[1]),
+                log=note_regret(log, over, good, inputs[1]),
             )
             played = (outcome.over, paid, success, std, self.worlds.keepsake(after))
             return carry, Played(*_one_lane(played))

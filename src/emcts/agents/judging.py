@@ -1,4 +1,7 @@
-"""Judging an evaluation: whether its episodes solved the task, by the environment's own judgement where it has one."""
+"""Judging episodes: whether an evaluation solved the task, and the average regret of the training episodes.
+
+Both go by the environment's own judgement where it has one, for returns may be noisy.
+"""
 
 import dataclasses
 from collections.abc import Callable
@@ -18,6 +21,7 @@ class Evaluated(Replaceable):
     solved: Bool[Array, "E"]
 
 
+MOST_REGRET = 2**30  # of a balance of regret, which stays there and does not wrap
 SolvedShare = Callable[[Evaluated], Float[Array, ""]]  # from 0 to 1; with 1 the task counts as solved
 
 
@@ -38,3 +42,15 @@ class ReturnReached:
 
     def __call__(self, evaluated: Evaluated) -> Float[Array, ""]:
         return jnp.where(evaluated.episode_return.mean() >= self.wanted, 1.0, 0.0)
+
+
+def regret_balance(
+    balance: Int[Array, ""], over: Bool[Array, "L"], good: Bool[Array, "L"]
+) -> Int[Array, "L"]:
+    """9 for each good episode so far less 1 for each other one, once each lane in turn has made its move.
+
+    bsuite's regret of an episode is 0 if it was good and 1 if not (`DeepSea.strayed`). So the average regret over all
+    episodes is below 90% just when this is above 0.
+    """
+    change = jnp.where(over, jnp.where(good, 9, -1), 0)
+    return jnp.clip(balance + jnp.cumsum(change, dtype=jnp.int32), -MOST_REGRET, MOST_REGRET)

@@ -197,6 +197,7 @@ class SeedTrainer:
             "episodes": ended.sum(axis=1).astype(np.float64),
             "first_reward_step": _or_nan(log.first_success),
             "solved_step": _or_nan(log.solved),
+            "regret_step": _or_nan(log.low_regret),
             "nan_step": _or_nan(log.not_finite),
             "uncertainty": stds.reshape(seeds, -1).mean(axis=1),
             "loss": _mean(learned.total),

@@ -30,7 +30,7 @@ class Evidence:
         """A line for each seed: how far it came, and when it first did what."""
         lines: list[Line] = []
         for folder in self.folders:
-            regret = _regret_steps(folder)
+            earlier = _regret_of_chunks(folder)
             for seed in folder.summary().get("seeds", []):
                 lines.append(
                     {
@@ -40,7 +40,7 @@ class Evidence:
                         "env_steps": seed["env_steps"],
                         "first_goal_step": seed["first_reward_step"],
                         "solved_step": seed["solved_step"],
-                        "regret_step": regret.get(seed["seed"]),
+                        "regret_step": seed.get("regret_step", earlier.get(seed["seed"])),
                         "final_return": seed["final_return"],
                     }
                 )
@@ -74,9 +74,12 @@ def _spread(one: Curve, env_steps: Int[np.ndarray, "T"]) -> Float[np.ndarray, "S
     return values
 
 
-def _regret_steps(folder: Folder) -> dict[int, int]:
-    """The steps after which the average regret of a seed's training episodes first fell below 90%, if it did."""
-    if folder.config().environment != "deep-sea":
+def _regret_of_chunks(folder: Folder) -> dict[int, int]:
+    """For runs that did not keep it: the evaluation by which the average regret of a seed's training episodes was
+    below 90%, from their returns. Noisy returns do not say.
+    """
+    config = folder.config()
+    if config.environment != "deep-sea" or config.settings.get("stochastic"):
         return {}
     earned: dict[int, float] = {}
     played: dict[int, float] = {}

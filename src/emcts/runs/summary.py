@@ -52,6 +52,7 @@ def _of_seed(seed: int, line: Mapping[str, Any]) -> dict[str, Any]:
         "seed": seed,
         "first_reward_step": _whole(line.get("first_reward_step")),
         "solved_step": _whole(line.get("solved_step")),
+        "regret_step": _whole(line.get("regret_step")),
         "final_return": line.get("return"),
         "env_steps": line.get("env_steps", 0),
         "train_steps": line.get("train_steps", 0),

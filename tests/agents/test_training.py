@@ -39,6 +39,13 @@ def test_what_is_known_grows_and_what_is_uncertain_shrinks() -> None:
     assert [report.env_steps for report in reports] == [100 * (k + 1) for k in range(6)]
     # 40 steps of warm-up are 4 iterations of 10 steps; the fourth is the first that learns, by 5 updates.
     assert [report.train_steps for report in reports] == [5 * (10 * (k + 1) - 3) for k in range(6)]
+    # 12 simulations for each step; and for each of 15 states as many and 2 actions, in each iteration that learns.
+    for k, report in enumerate(reports):
+        acting, targets = 12 * 100 * (k + 1), 15 * (12 + 2) * (10 * (k + 1) - 3)
+        assert report.simulator_steps == acting + targets
+        assert np.all(report.metrics["simulator_steps_acting"] == acting)
+        assert np.all(report.metrics["simulator_steps_reanalyse"] == targets)
+    np.testing.assert_array_equal(table(reports, "simulator_steps_evaluation"), np.full((6, 2), 12 * 5))
 
 
 @pytest.mark.parametrize("novelty", [pytest.param("rnd", marks=pytest.mark.long), "ensemble"])

@@ -69,6 +69,37 @@ def test_runs_that_kept_their_regret_are_believed(tmp_path: Path) -> None:
     assert evidence(WALKER, noisy).seeds()[0]["regret_step"] is None, "noisy returns are no regret"
 
 
+def test_simulator_steps_stand_beside_environment_steps(tmp_path: Path) -> None:
+    """40 for each step, and from step 100 on 160 more."""
+    taken = {100: 4_000, 200: 24_000, 300: 44_000}
+    lines = [
+        {"seed": seed, "env_steps": step, "simulator_steps": count, "return": 0.5}
+        for step, count in taken.items()
+        for seed in (0, 1)
+    ]
+    ends = [
+        {"seed": 0, "env_steps": 300, "first_reward_step": 50, "solved_step": 250, "simulator_steps": 44_000},
+        {"seed": 1, "env_steps": 300, "first_reward_step": 150, "simulator_steps": 44_000},
+    ]
+    one = evidence(WALKER, made_up_run(tmp_path / "a", lines, ends))
+    first, second = seeds = one.seeds()
+    assert (first["first_goal_simulator_steps"], first["solved_simulator_steps"]) == (2_000, 34_000)
+    assert (second["first_goal_simulator_steps"], second["solved_simulator_steps"]) == (14_000, None)
+    (summary,) = summary_table(seeds, "first_goal_step")
+    assert (summary["mean_of_found"], summary["simulator_steps_of_found"]) == (100, 8_000)
+    assert (summary["steps_run"], summary["simulator_steps_run"]) == (300, 44_000)
+    (levels,) = levels_table([one], "return", [0.5])
+    assert (levels["steps_run"], levels["simulator_steps_run"]) == (300, 44_000)
+    (made,) = one.provenance()
+    assert (made["env_steps"], made["simulator_steps"]) == (300, 44_000)
+
+    before = evidence(WALKER, made_up_run(tmp_path / "b", [], [{"seed": 0, "first_reward_step": 9}]))
+    (summary,) = summary_table(before.seeds(), "first_goal_step")
+    assert (summary["mean_of_found"], summary["simulator_steps_of_found"]) == (9, None), (
+        "it did not count them"
+    )
+
+
 def test_where_runs_were_made_is_kept_and_machines_are_not(tmp_path: Path) -> None:
     folder = made_up_run(tmp_path / "a", [], [{"seed": 3, "env_steps": 200, "seconds": 7.5}])
     (made,) = evidence(WALKER, folder).provenance()

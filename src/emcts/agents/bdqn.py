@@ -29,6 +29,7 @@ from emcts.agents.bdqn_state import (
 )
 from emcts.agents.judging import Evaluated
 from emcts.agents.learner import Maps, states_visited
+from emcts.agents.simulator_steps import SimulatorRates
 from emcts.agents.spread import Spread
 from emcts.agents.state import note_regret
 from emcts.agents.worlds import Worlds
@@ -73,6 +74,10 @@ class Bdqn:
     @property
     def steps_per_iteration(self) -> int:
         return self.schedule.moves
+
+    @property
+    def simulator_rates(self) -> SimulatorRates:
+        return SimulatorRates()
 
     @property
     def maps(self) -> Maps | None:

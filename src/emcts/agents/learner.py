@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, PyTree, Shaped
 from emcts.agents.acting import Played
 from emcts.agents.agent import Lanes, Schedule
 from emcts.agents.judging import Evaluated, SolvedShare
+from emcts.agents.simulator_steps import SimulatorRates
 from emcts.agents.spread import Spread
 from emcts.agents.state import Log
 from emcts.agents.worlds import Worlds
@@ -48,6 +49,10 @@ class Learner(Protocol):
 
     @property
     def steps_per_iteration(self) -> int: ...
+
+    @property
+    def simulator_rates(self) -> SimulatorRates:
+        """How many steps of the environment planning takes, beside those that act."""
 
     @property
     def maps(self) -> Maps | None:

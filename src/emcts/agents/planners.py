@@ -55,6 +55,9 @@ def exploration_head(judged: StateJudgement) -> Float[Array, "B A"]:
 class Planner(Protocol):
     def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan: ...
 
+    def model_steps(self, num_actions: int) -> int:
+        """How many steps of the model it takes to plan for one state."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Puct:
@@ -71,6 +74,9 @@ class Puct:
 
     def __post_init__(self) -> None:
         _check_simulations(self.num_simulations)
+
+    def model_steps(self, num_actions: int) -> int:
+        return self.num_simulations
 
     def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
         prior = _prior(self.exploring_prior, brief)
@@ -100,6 +106,9 @@ class Uct:
     def __post_init__(self) -> None:
         _check_simulations(self.num_simulations)
 
+    def model_steps(self, num_actions: int) -> int:
+        return self.num_simulations
+
     def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
         prior = _prior(uniform, brief)
         out = _search(
@@ -127,6 +136,9 @@ class Gumbel:
     def __post_init__(self) -> None:
         _check_simulations(self.num_simulations)
 
+    def model_steps(self, num_actions: int) -> int:
+        return self.num_simulations
+
     def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
         prior = _prior(self.exploring_prior, brief)
         out = _search(
@@ -151,6 +163,9 @@ class UbeAtRoot:
     """
 
     planner: Puct | Gumbel
+
+    def model_steps(self, num_actions: int) -> int:
+        return self.planner.model_steps(num_actions) + num_actions
 
     def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
         search_key, score_key = jax.random.split(key)

@@ -19,6 +19,7 @@ from emcts.agents.judging import Evaluated
 from emcts.agents.layout import SEEDS, Layout, best_layout
 from emcts.agents.learner import Learner
 from emcts.agents.loop import run_chunk
+from emcts.agents.simulator_steps import SimulatorRates
 from emcts.agents.spread import AXIS, Spread
 from emcts.agents.state import NEVER, Log
 from emcts.runs.trainer import Find, Progress
@@ -119,6 +120,10 @@ class SeedTrainer:
         return jax.jit(self._init_seeds, out_shardings=self.shardings)
 
     @functools.cached_property
+    def _rates(self) -> SimulatorRates:
+        return self.learner.simulator_rates
+
+    @functools.cached_property
     def _iterations(self) -> Any:
         return jax.jit(lambda log: log.iterations[0], out_shardings=NamedSharding(self.mesh, P()))
 
@@ -208,12 +213,24 @@ class SeedTrainer:
         }
         if report.discovered is not None:
             metrics["states_discovered"] = report.discovered
+        env_steps = int(log.iterations[0]) * self.learner.steps_per_iteration
+        train_steps = int(log.train_steps[0])
+        simulated = self._simulated(env_steps, train_steps)
+        lengths = report.evaluated.length.astype(np.float64).sum(axis=1)
+        metrics |= {f"simulator_steps_{what}": np.full(seeds, steps) for what, steps in simulated.items()}
+        metrics["simulator_steps_evaluation"] = lengths * self._rates.evaluation
         return Progress(
-            env_steps=int(log.iterations[0]) * self.learner.steps_per_iteration,
-            train_steps=int(log.train_steps[0]),
+            env_steps=env_steps,
+            train_steps=train_steps,
+            simulator_steps=sum(simulated.values()),
             metrics={name: np.asarray(values, np.float64) for name, values in metrics.items()},
             finds=self._finds(played, int(log.iterations[0])),
         )
+
+    def _simulated(self, env_steps: int, train_steps: int) -> dict[str, int]:
+        """The simulator steps of each seed so far, by what they were for."""
+        learned = train_steps // self.learner.schedule.updates
+        return {"acting": env_steps * self._rates.acting, "reanalyse": learned * self._rates.reanalyse}
 
     def _finds(self, played: Any, iterations: int) -> tuple[Find, ...]:
         """The successes of a chunk whose words a seed had not found before in it."""

@@ -20,6 +20,7 @@ from emcts.agents.state import init
 from emcts.agents.targets import Ahead, Edge, Reanalyse, largest_edge, searched_or_td
 from emcts.agents.worlds import SameWorld
 from emcts.envs import Outcome
+from emcts.models.networks import finite_networks
 from emcts.types import Key
 from tests.agents.chain import KEY, LENGTH, Chain, ChainState, dense_agent, finite_agent
 from tests.agents.tiny import advanced, trainer
@@ -65,6 +66,10 @@ AGENTS = {
     "one step ahead": dense_agent(reanalyse(Ahead(1))),
     "another search for variances": dense_agent(reanalyse(Edge(0), exploring=Puct(5))),
     "few states": finite_agent(reanalyse(Ahead(0), needs_novelty=False)),
+    "a target that no head learns": dataclasses.replace(
+        finite_agent(reanalyse(Ahead(0))),
+        make_networks=lambda key: finite_networks(LENGTH, 2, widths=(), limit=10, ube=False, key=key),
+    ),
 }
 
 

@@ -319,6 +319,8 @@ def test_it_trains_in_other_worlds(environment: str) -> None:
     assert np.isnan(table(reports, "nan_step")).all()
     assert np.all(table(reports, "length") <= 5)
     assert np.all(table(reports, "episodes") > 0)
+    solved = table(reports, "return") if environment == "subleq" else np.full((2, 1), np.nan)
+    np.testing.assert_array_equal(table(reports, "solved"), solved)
     assert "states_discovered" not in reports[0].metrics
     assert world.maps(world.init()) == {}
 

@@ -22,6 +22,7 @@ def test_e_az_solves_deep_sea() -> None:
     first, solved = (reports[-1].metrics[name] for name in ("first_reward_step", "solved_step"))
     assert np.all(first <= solved)
     assert np.all(solved <= 1000)
+    np.testing.assert_array_equal(table(reports, "solved"), table(reports, "return") > 0.9)
     assert np.all(table(reports, "states_discovered")[-1] == 15)
     # The treasure was found in a chunk just when a training episode brought it.
     for report in reports:
@@ -38,6 +39,13 @@ def test_what_is_known_grows_and_what_is_uncertain_shrinks() -> None:
     assert [report.env_steps for report in reports] == [100 * (k + 1) for k in range(6)]
     # 40 steps of warm-up are 4 iterations of 10 steps; the fourth is the first that learns, by 5 updates.
     assert [report.train_steps for report in reports] == [5 * (10 * (k + 1) - 3) for k in range(6)]
+    # 12 simulations for each step; and for each of 15 states as many and 2 actions, in each iteration that learns.
+    for k, report in enumerate(reports):
+        acting, targets = 12 * 100 * (k + 1), 15 * (12 + 2) * (10 * (k + 1) - 3)
+        assert report.simulator_steps == acting + targets
+        assert np.all(report.metrics["simulator_steps_acting"] == acting)
+        assert np.all(report.metrics["simulator_steps_reanalyse"] == targets)
+    np.testing.assert_array_equal(table(reports, "simulator_steps_evaluation"), np.full((6, 2), 12 * 5))
 
 
 @pytest.mark.parametrize("novelty", ["rnd", "ensemble"])
@@ -126,6 +134,7 @@ def test_minatar_trains() -> None:
     assert np.all(np.diff(table(reports, "states_discovered"), axis=0) > 0)
     assert np.all(table(reports, "length") <= 5)
     assert np.all(table(reports, "episodes") > 0)
+    assert np.isnan([table(reports, name) for name in ("solved", "solved_step")]).all(), "a game has no end"
 
 
 def test_asterix_is_trained_saved_and_restored(tmp_path: Path) -> None:

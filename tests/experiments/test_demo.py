@@ -17,7 +17,7 @@ def test_an_agent_learns() -> None:
     trainer = demo.trainer("e-az")
     run = training(trainer)
     learning = list(begin({"e-az": run}).values())
-    while not learning[-1].solved(trainer.learner.evaluation.solved_return):
+    while not learning[-1].solved:
         assert learning[-1].env_steps < demo.steps
         learning.append(next(run))
     np.testing.assert_allclose(curve(learning, "return").values[:, -1], 0.99, rtol=1e-5)
@@ -35,6 +35,7 @@ def made_up(found_at: float) -> Iterator[Snapshot]:
         found = step >= found_at
         metrics = {
             "return": np.full(2, 0.99 if found else -0.01),
+            "solved": np.full(2, float(found)),
             "states_discovered": np.full(2, step / 100),
             "first_reward_step": np.array([found_at - 50.0, found_at - 10.0])
             if found

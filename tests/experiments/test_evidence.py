@@ -55,6 +55,51 @@ def test_two_folders_of_a_row_are_one_sample(tmp_path: Path) -> None:
     assert (levels["reaches_0.5"], levels["reaches_0.9"], levels["last_mean"]) == (200, None, 0.75)
 
 
+def test_runs_that_kept_their_regret_are_believed(tmp_path: Path) -> None:
+    """The chunks say 200; a run that kept the step of the episode knows better, and knows that it never came."""
+    lines = [episodes(seed, 200, 10, 0.5) for seed in (0, 1, 2)]
+    ends: list[dict[str, Any]] = [
+        {"seed": 0, "regret_step": 130},
+        {"seed": 1, "regret_step": None},
+        {"seed": 2},
+    ]
+    one = made_up_run(tmp_path / "a", lines, ends)
+    assert [line["regret_step"] for line in evidence(WALKER, one).seeds()] == [130, None, 200]
+    noisy = made_up_run(tmp_path / "b", lines[:1], [{"seed": 0}], settings={"stochastic": True})
+    assert evidence(WALKER, noisy).seeds()[0]["regret_step"] is None, "noisy returns are no regret"
+
+
+def test_simulator_steps_stand_beside_environment_steps(tmp_path: Path) -> None:
+    """40 for each step, and from step 100 on 160 more."""
+    taken = {100: 4_000, 200: 24_000, 300: 44_000}
+    lines = [
+        {"seed": seed, "env_steps": step, "simulator_steps": count, "return": 0.5}
+        for step, count in taken.items()
+        for seed in (0, 1)
+    ]
+    ends = [
+        {"seed": 0, "env_steps": 300, "first_reward_step": 50, "solved_step": 250, "simulator_steps": 44_000},
+        {"seed": 1, "env_steps": 300, "first_reward_step": 150, "simulator_steps": 44_000},
+    ]
+    one = evidence(WALKER, made_up_run(tmp_path / "a", lines, ends))
+    first, second = seeds = one.seeds()
+    assert (first["first_goal_simulator_steps"], first["solved_simulator_steps"]) == (2_000, 34_000)
+    assert (second["first_goal_simulator_steps"], second["solved_simulator_steps"]) == (14_000, None)
+    (summary,) = summary_table(seeds, "first_goal_step")
+    assert (summary["mean_of_found"], summary["simulator_steps_of_found"]) == (100, 8_000)
+    assert (summary["steps_run"], summary["simulator_steps_run"]) == (300, 44_000)
+    (levels,) = levels_table([one], "return", [0.5])
+    assert (levels["steps_run"], levels["simulator_steps_run"]) == (300, 44_000)
+    (made,) = one.provenance()
+    assert (made["env_steps"], made["simulator_steps"]) == (300, 44_000)
+
+    before = evidence(WALKER, made_up_run(tmp_path / "b", [], [{"seed": 0, "first_reward_step": 9}]))
+    (summary,) = summary_table(before.seeds(), "first_goal_step")
+    assert (summary["mean_of_found"], summary["simulator_steps_of_found"]) == (9, None), (
+        "it did not count them"
+    )
+
+
 def test_where_runs_were_made_is_kept_and_machines_are_not(tmp_path: Path) -> None:
     folder = made_up_run(tmp_path / "a", [], [{"seed": 3, "env_steps": 200, "seconds": 7.5}])
     (made,) = evidence(WALKER, folder).provenance()
@@ -99,6 +144,16 @@ def test_first_times_with_unfinished_seeds() -> None:
         (line["env_steps"], line["not_yet"]) for line in survival_table(seeds, "first") if line["row"] == "b"
     ]
     assert of_b == [(0, 1), (30, 0.75), (40, 0.5), (50, 0.5)]
+
+
+def test_a_claim_does_not_rest_on_seeds_that_were_stopped_early() -> None:
+    seeds = [*seeds_of("slow", -10, -10, -10, 100), *seeds_of("fast", 40, 40, 40, -100)]
+    slow, fast = summary_table(seeds, "first")
+    (claim,) = claims_table(seeds, "first", [Claim("slow", "fast")])
+    assert (slow["restricted_mean"], fast["restricted_mean"]) == (100, 55)
+    assert claim["difference_of_restricted_means"] == 100 - 55, (
+        "the same as in the summary, and of the same sign"
+    )
 
 
 def test_areas_up_to_the_step_both_have_come_to(tmp_path: Path) -> None:

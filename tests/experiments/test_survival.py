@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from emcts.experiments.survival import Times, kaplan_meier, log_rank, restricted_mean
+from emcts.experiments.statistics import permutation_test
+from emcts.experiments.survival import Times, kaplan_meier, log_rank, restricted_mean, restricted_mean_test
 
 # Weeks of remission (Freireich and others, 1963); a minus marks a patient who was still well.
 TREATED = (6, 6, 6, -6, 7, -9, 10, -10, -11, 13, 16, -17, -19, -20, 22, 23, -25, -32, -32, -34, -35)
@@ -62,6 +63,48 @@ def test_when_it_never_happens() -> None:
     assert log_rank(never, times(-9)).p_value == 1
     with pytest.raises(ValueError, match="up to step 8 of seeds that were followed to 7"):
         restricted_mean(never, 8.0)
+
+
+def test_a_seed_that_was_stopped_early_did_not_get_there() -> None:
+    """Three of the slow seeds were stopped at 10; their steps alone would make them the fast ones."""
+    slow, fast = times(-10, -10, -10, 100), times(40, 40, 40, -100)
+    assert slow.cut(100.0).steps.mean() < fast.cut(100.0).steps.mean()
+    test = restricted_mean_test(slow, fast, 100.0)
+    assert test.statistic == 100 - (3 * 40 + 100) / 4
+    assert test.p_value > 2 / 70, "three seeds that were stopped early say little"
+    assert restricted_mean_test(fast, slow, 100.0).statistic == -test.statistic
+
+
+def test_a_permutation_test_with_a_stopped_seed_by_hand() -> None:
+    """Of {2 | -1, 4} up to step 4: alone, a seed's restricted mean is 2, 4 (never seen to happen) or 4."""
+    test = restricted_mean_test(times(2), times(-1, 4), 4.0)
+    assert test.statistic == 2 - 4
+    # The other divisions: {-1 | 2, 4} has 4 - 3 = 1, and {4 | -1, 2} has 4 - 2 = 2.
+    assert test.p_value == 2 / 3
+
+
+def test_without_stopped_seeds_it_is_the_test_of_means() -> None:
+    rng = np.random.default_rng(1)
+    for sizes, horizon in (((4, 5), 60.0), ((12, 14), 30.0)):
+        a, b = (Times(rng.integers(1, 50, size).astype(np.float64), np.ones(size, bool)) for size in sizes)
+        plain = permutation_test(a.cut(horizon).steps, b.cut(horizon).steps)
+        found = restricted_mean_test(a.cut(horizon), b.cut(horizon), horizon)
+        assert found.statistic == pytest.approx(plain.statistic)
+        assert found.p_value == plain.p_value
+
+
+def test_chance_gives_small_p_values_as_often_as_it_should() -> None:
+    """Both samples are alike, and half of the seeds are stopped early."""
+    rng = np.random.default_rng(2)
+    p_values = []
+    for _ in range(400):
+        happens, stopped = rng.exponential(50, 16), rng.uniform(5, 150, 16)
+        both = Times(np.minimum(happens, stopped), happens <= stopped)
+        a, b = (Times(both.steps[part], both.happened[part]) for part in (slice(8), slice(8, 16)))
+        horizon = min(60.0, a.known_to, b.known_to)
+        p_values.append(restricted_mean_test(a, b, horizon, permutations=200).p_value)
+    assert 0.02 < np.mean(np.array(p_values) <= 0.05) < 0.09
+    assert 0.4 < np.mean(p_values) < 0.6
 
 
 @pytest.mark.parametrize(

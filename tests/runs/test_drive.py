@@ -114,6 +114,8 @@ def test_a_finished_run_has_everything(whole: Folder) -> None:
     first, second = summary["seeds"]
     assert (first["seed"], first["first_reward_step"], first["solved_step"]) == (3, 300, 500)
     assert (second["solved_step"], second["env_steps"], second["train_steps"]) == (None, 1000, 100)
+    assert (first["regret_step"], second["regret_step"]) == (400, None)
+    assert second["simulator_steps"] == lines[-1]["simulator_steps"] == 2**40 + 32_000, "to the last digit"
     assert second["final_return"] == lines[-1]["return"]
     assert {"command", "commit", "versions", "device", "machine"} <= set(summary)
     assert (whole.path / "figure.png").stat().st_size < 300_000

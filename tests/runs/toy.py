@@ -66,12 +66,14 @@ class ToyTrainer:
             "return": returns if now % (2 * CHUNK) == 0 else np.full(len(self.seeds), np.nan),
             "first_reward_step": _when(now, 300, self.seeds),
             "solved_step": _when(now, 500, self.seeds, (self.seeds[0],)),
+            "regret_step": _when(now, 400, self.seeds, (self.seeds[0],)),
             "states_discovered": discovered,
             "uncertainty": 1 / (1 + returns),
             "nan_step": _when(now, self.settings.nan_at, self.seeds, (self.seeds[-1],)),
         }
         finds = tuple(Find(seed, now, (14, 13, (seed + now // 300) % 16)) for seed in self.seeds)
-        return state, Progress(now, now // 10, metrics, finds if now % 200 == 0 else ())
+        found = finds if now % 200 == 0 else ()
+        return state, Progress(now, now // 10, metrics, found, simulator_steps=2**40 + 32 * now)
 
     def evaluate(self, state: ToyState, *, episodes: int, beta: float, seed: int) -> dict[str, np.ndarray]:
         learned = np.asarray(state.weights, np.float64).mean(axis=1)

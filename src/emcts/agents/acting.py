@@ -10,7 +10,7 @@ from emcts.agents import replay as replays
 from emcts.agents.agent import Agent, Seen
 from emcts.agents.replay import Step
 from emcts.agents.spread import alone
-from emcts.agents.state import NEVER, Episodes, TrainState
+from emcts.agents.state import NEVER, Episodes, TrainState, note_regret
 from emcts.envs.base import choose
 from emcts.models.minds import Moves
 from emcts.types import Key, Replaceable, record
@@ -49,6 +49,9 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, Played]:
         fresh = jax.vmap(env.init)(keys(reset_key))
         episodes = Episodes(jax.vmap(choose)(outcome.over, fresh, after), jnp.where(outcome.over, 0.0, paid))
         success = jax.vmap(agent.worlds.success, in_axes=(None, 0, 0))(env, after, outcome)
+        good = jax.vmap(agent.worlds.good_episode, in_axes=(None, 0))(env, after)
+        over, good = spread.whole((outcome.over, good))
+        log = _note(env, carry.log, spread.whole(before), spread.whole(success), inputs[1])
         step = Step(
             state=jax.vmap(agent.worlds.pack)(before),
             action=plan.action,
@@ -63,7 +66,7 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, Played]:
             episodes=episodes,
             replay=replays.add(carry.replay, step),
             novelty=_look(agent, env, carry, moves),
-            log=_note(env, carry.log, spread.whole(before), spread.whole(success), inputs[1]),
+            log=note_regret(log, over, good, inputs[1]),
         )
         keepsake = jax.vmap(agent.worlds.keepsake)(after)
         return carry, Played(outcome.over, paid, success, plan.value_std, keepsake)

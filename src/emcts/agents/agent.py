@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import PyTree
 
+from emcts.agents.judging import SolvedShare
 from emcts.agents.planners import Brief, Planner
 from emcts.agents.replay import Priority, value_error
 from emcts.agents.spread import WHOLE, Spread
@@ -112,7 +113,7 @@ class Evaluation:
     episodes: int
     max_steps: int
     beta: float = 0.0
-    solved_return: float | None = None  # a mean return from which on the world counts as solved
+    solved: SolvedShare | None = None  # None: the environment has no notion of it
 
     def __post_init__(self) -> None:
         _check_at_least_1(self, "evaluation", "episodes", "max_steps")

@@ -27,9 +27,11 @@ from emcts.agents.bdqn_state import (
     note_move,
     note_update,
 )
-from emcts.agents.evaluating import Evaluated
+from emcts.agents.judging import Evaluated
 from emcts.agents.learner import Maps, states_visited
+from emcts.agents.simulator_steps import SimulatorRates
 from emcts.agents.spread import Spread
+from emcts.agents.state import note_regret
 from emcts.agents.worlds import Worlds
 from emcts.envs import AnyEnvironment, DeepSea, Outcome
 from emcts.envs.base import choose
@@ -72,6 +74,10 @@ class Bdqn:
     @property
     def steps_per_iteration(self) -> int:
         return self.schedule.moves
+
+    @property
+    def simulator_rates(self) -> SimulatorRates:
+        return SimulatorRates()
 
     @property
     def maps(self) -> Maps | None:
@@ -118,6 +124,8 @@ class Bdqn:
             after, outcome = env.step(before, action, step_key)
             paid = episode.paid + outcome.reward
             success = self.worlds.success(env, after, outcome)
+            log = note_move(carry.log, env, before, success, inputs[1])
+            over, good = _one_lane((outcome.over, self.worlds.good_episode(env, after)))
             std = self.ensemble.all_values(carry.networks, carry.priors, x)[:, action].std()
             head = self._draw_head(head_key)
             begun = Episode(env.init(reset_key), jnp.float32(0), head, _member(carry.networks, head))
@@ -125,7 +133,7 @@ class Bdqn:
             carry = carry.replace(
                 episode=choose(outcome.over, begun, episode.replace(state=after, paid=paid)),
                 replay=replays.add(carry.replay, step),
-                log=note_move(carry.log, env, before, success, inputs[1]),
+                log=note_regret(log, over, good, inputs[1]),
             )
             played = (outcome.over, paid, success, std, self.worlds.keepsake(after))
             return carry, Played(*_one_lane(played))
@@ -183,7 +191,10 @@ class Bdqn:
         def values(now: Any) -> Float[Array, "K A"]:
             return self.ensemble.all_values(state.networks, state.priors, _inputs(env, now))
 
-        return self.evaluation.play(env, values, key, episodes=episodes, beta=beta)
+        def success(after: Any, outcome: Outcome) -> Bool[Array, ""]:
+            return self.worlds.success(env, after, outcome)
+
+        return self.evaluation.play(env, values, success, key, episodes=episodes, beta=beta)
 
     def discovered(self, state: BdqnState) -> Shaped[Array, ""] | None:
         return states_visited(state.log)

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from emcts.agents.evaluating import Evaluated
-from emcts.envs import AnyEnvironment
+from emcts.agents.judging import Evaluated, SolvedShare
+from emcts.envs import AnyEnvironment, Outcome
 from emcts.types import Key, Replaceable, record
 
 
@@ -19,6 +19,7 @@ class _Game(Replaceable):
     over: Bool[Array, ""]
     paid: Float[Array, ""]
     length: Int[Array, ""]
+    solved: Bool[Array, ""]
     key: Key
 
 
@@ -32,7 +33,7 @@ class Greedy:
 
     episodes: int
     max_steps: int
-    solved_return: float | None = None
+    solved: SolvedShare | None = None
     beta: float = 0.0
 
     def __post_init__(self) -> None:
@@ -44,12 +45,13 @@ class Greedy:
         self,
         env: AnyEnvironment,
         values: Callable[[Any], Float[Array, "K A"]],
+        success: Callable[[Any, Outcome], Bool[Array, ""]],
         key: Key,
         *,
         episodes: int,
         beta: float,
     ) -> Evaluated:
-        """`values` are those of each member in a state."""
+        """`values` are those of each member in a state; `success` tells of a step whether it solved the episode."""
 
         def going(game: _Game) -> Bool[Array, ""]:
             return ~game.over & (game.length < self.max_steps)
@@ -60,12 +62,26 @@ class Greedy:
             scores = of_members.mean(axis=0) + beta * of_members.std(axis=0)
             action = jnp.argmax(jnp.where(env.legal(game.state), scores, -jnp.inf)).astype(jnp.int32)
             after, outcome = env.step(game.state, action, step_key)
-            return _Game(after, outcome.over, game.paid + outcome.reward, game.length + 1, key)
+            return _Game(
+                state=after,
+                over=outcome.over,
+                paid=game.paid + outcome.reward,
+                length=game.length + 1,
+                solved=game.solved | success(after, outcome),
+                key=key,
+            )
 
         def one(key: Key) -> _Game:
             init_key, play_key = jax.random.split(key)
-            start = _Game(env.init(init_key), jnp.bool_(False), jnp.float32(0), jnp.int32(0), play_key)
+            start = _Game(
+                state=env.init(init_key),
+                over=jnp.bool_(False),
+                paid=jnp.float32(0),
+                length=jnp.int32(0),
+                solved=jnp.bool_(False),
+                key=play_key,
+            )
             return jax.lax.while_loop(going, move, start)
 
         end = jax.vmap(one)(jax.random.split(key, episodes))
-        return Evaluated(end.paid, end.length)
+        return Evaluated(end.paid, end.length, end.solved)

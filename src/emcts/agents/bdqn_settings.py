@@ -8,6 +8,7 @@ from emcts.agents.agent import Schedule
 from emcts.agents.bdqn import Bdqn
 from emcts.agents.bdqn_evaluation import Greedy
 from emcts.agents.bdqn_network import Ensemble
+from emcts.agents.judging import SolvedShare, episodes_solved
 from emcts.agents.worlds import DeepSeas, Programs, SameWorld, Worlds
 from emcts.envs import MinAtar, Subleq
 
@@ -76,12 +77,12 @@ PAPER = DeepSeaBdqnSettings(size=40, total_env_steps=400_000)
 
 def in_deep_sea(settings: DeepSeaBdqnSettings) -> Bdqn:
     worlds = DeepSeas(settings.size, settings.stochastic)
-    return _bdqn(settings, worlds, settings.size, worlds.example.optimal_return - 0.005)
+    return _bdqn(settings, worlds, settings.size, episodes_solved)
 
 
 def in_subleq(settings: SubleqBdqnSettings) -> Bdqn:
     env = Subleq(settings.task, settings.word_size, settings.max_words, settings.signed)
-    return _bdqn(settings, Programs(env), settings.max_words + 1, 0.99)
+    return _bdqn(settings, Programs(env), settings.max_words + 1, episodes_solved)
 
 
 def in_minatar(settings: MinAtarBdqnSettings) -> Bdqn:
@@ -89,7 +90,7 @@ def in_minatar(settings: MinAtarBdqnSettings) -> Bdqn:
     return _bdqn(settings, SameWorld(env), settings.evaluation_steps, None)
 
 
-def _bdqn(settings: BdqnSettings, worlds: Worlds, longest_episode: int, solved_return: float | None) -> Bdqn:
+def _bdqn(settings: BdqnSettings, worlds: Worlds, longest_episode: int, solved: SolvedShare | None) -> Bdqn:
     return Bdqn(
         worlds=worlds,
         ensemble=Ensemble(
@@ -104,5 +105,5 @@ def _bdqn(settings: BdqnSettings, worlds: Worlds, longest_episode: int, solved_r
         replay_capacity=settings.replay_capacity,
         batch_size=settings.batch_size,
         schedule=Schedule(settings.moves_per_update, 1, settings.warm_up, settings.target_every),
-        evaluation=Greedy(settings.evaluation_episodes, longest_episode, solved_return),
+        evaluation=Greedy(settings.evaluation_episodes, longest_episode, solved),
     )

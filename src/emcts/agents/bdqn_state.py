@@ -68,6 +68,8 @@ def empty_log(env: AnyEnvironment) -> Log:
         first_success=jnp.int32(NEVER),
         solved=jnp.int32(NEVER),
         not_finite=jnp.int32(NEVER),
+        low_regret=jnp.int32(NEVER),
+        regret_balance=jnp.int32(0),
         visits=jnp.zeros(getattr(env, "num_states", 0), jnp.int32),
     )
 

@@ -10,6 +10,7 @@ from jaxtyping import Array
 
 from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
 from emcts.agents.choice import choose
+from emcts.agents.judging import episodes_solved
 from emcts.agents.planners import Gumbel, Planner, Puct, UbeAtRoot, Uct, uniform
 from emcts.agents.replay import surprise, value_error
 from emcts.agents.targets import (
@@ -308,7 +309,7 @@ def compose(
             settings.evaluation_episodes,
             max_steps=settings.size,
             beta=settings.evaluation_beta,
-            solved_return=worlds.example.optimal_return - 0.005,
+            solved=episodes_solved,
         ),
     )
 

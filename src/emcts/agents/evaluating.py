@@ -7,17 +7,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from emcts.agents.agent import Agent
+from emcts.agents.judging import Evaluated
 from emcts.agents.planners import exploiting_brief
 from emcts.agents.state import TrainState
 from emcts.types import Key, Replaceable, record
-
-
-@record
-class Evaluated(Replaceable):
-    """Of each episode."""
-
-    episode_return: Float[Array, "E"]
-    length: Int[Array, "E"]
 
 
 @record
@@ -26,6 +19,7 @@ class _Game(Replaceable):
     over: Bool[Array, "E"]
     paid: Float[Array, "E"]
     length: Int[Array, "E"]
+    solved: Bool[Array, "E"]
     time: Int[Array, ""]
     key: Key
 
@@ -44,11 +38,13 @@ def evaluate(agent: Agent, state: TrainState, key: Key, *, episodes: int, beta: 
         key, plan_key, step_key = jax.random.split(game.key, 3)
         plan = evaluation.planner(plan_key, model, game.state, exploiting_brief(game.state, beta))
         after, outcome = jax.vmap(env.step)(game.state, plan.action, jax.random.split(step_key, episodes))
+        success = jax.vmap(agent.worlds.success, in_axes=(None, 0, 0))(env, after, outcome)
         return _Game(
             state=after,
             over=game.over | outcome.over,
             paid=game.paid + jnp.where(game.over, 0.0, outcome.reward),
             length=game.length + ~game.over,
+            solved=game.solved | (success & ~game.over),
             time=game.time + 1,
             key=key,
         )
@@ -58,8 +54,9 @@ def evaluate(agent: Agent, state: TrainState, key: Key, *, episodes: int, beta: 
         over=jnp.zeros(episodes, bool),
         paid=jnp.zeros(episodes),
         length=jnp.zeros(episodes, jnp.int32),
+        solved=jnp.zeros(episodes, bool),
         time=jnp.int32(0),
         key=play_key,
     )
     end = jax.lax.while_loop(going, move, start)
-    return Evaluated(end.paid, end.length)
+    return Evaluated(end.paid, end.length, end.solved)

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
 from emcts.agents.choice import choose
+from emcts.agents.judging import SolvedShare
 from emcts.agents.planners import Gumbel, Planner, UbeAtRoot
 from emcts.agents.targets import Reanalyse, largest_edge, value_rule
 from emcts.agents.worlds import Worlds
@@ -78,7 +79,7 @@ class Problem:
     leaf_factor: Callable[[Any], Float[Array, ""]]
     largest_variance: float
     longest_episode: int
-    solved_return: float | None
+    solved: SolvedShare | None
 
 
 def az(settings: GumbelSettings, problem: Problem) -> Agent:
@@ -161,7 +162,7 @@ def compose(
             settings.evaluation_episodes,
             max_steps=problem.longest_episode,
             beta=settings.evaluation_beta,
-            solved_return=problem.solved_return,
+            solved=problem.solved,
         ),
     )
 

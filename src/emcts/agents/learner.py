@@ -7,7 +7,8 @@ from jaxtyping import Array, Float, PyTree, Shaped
 
 from emcts.agents.acting import Played
 from emcts.agents.agent import Lanes, Schedule
-from emcts.agents.evaluating import Evaluated
+from emcts.agents.judging import Evaluated, SolvedShare
+from emcts.agents.simulator_steps import SimulatorRates
 from emcts.agents.spread import Spread
 from emcts.agents.state import Log
 from emcts.agents.worlds import Worlds
@@ -18,7 +19,7 @@ Maps = Callable[[Any], Mapping[str, Float[Array, "N N"]]]
 
 @runtime_checkable
 class EvaluationPlan(Protocol):
-    """How an agent is evaluated after each chunk. A mean return of `solved_return` counts as solved."""
+    """How an agent is evaluated after each chunk, and what counts as solved; None if nothing does."""
 
     @property
     def episodes(self) -> int: ...
@@ -27,7 +28,7 @@ class EvaluationPlan(Protocol):
     def beta(self) -> float: ...
 
     @property
-    def solved_return(self) -> float | None: ...
+    def solved(self) -> SolvedShare | None: ...
 
 
 @runtime_checkable
@@ -48,6 +49,10 @@ class Learner(Protocol):
 
     @property
     def steps_per_iteration(self) -> int: ...
+
+    @property
+    def simulator_rates(self) -> SimulatorRates:
+        """How many steps of the environment planning takes, beside those that act."""
 
     @property
     def maps(self) -> Maps | None:

@@ -79,5 +79,5 @@ def problem(settings: MinAtarSettings) -> Problem:
         leaf_factor=constant_factor(1.0),
         largest_variance=settings.largest_variance,
         longest_episode=settings.evaluation_steps,
-        solved_return=None,
+        solved=None,
     )

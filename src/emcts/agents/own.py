@@ -3,6 +3,7 @@
 import jax
 
 from emcts.agents.gumbel_family import Problem, constant_factor
+from emcts.agents.judging import ReturnReached
 from emcts.agents.worlds import SameWorld
 from emcts.envs import AnyEnvironment
 from emcts.models.networks import Networks, bounded_networks
@@ -37,5 +38,5 @@ def problem(
         leaf_factor=constant_factor(1.0),
         largest_variance=1.0,
         longest_episode=longest_episode,
-        solved_return=solved_return,
+        solved=None if solved_return is None else ReturnReached(solved_return),
     )

@@ -61,6 +61,9 @@ def exploration_head(judged: StateJudgement) -> Float[Array, "B A"]:
 class Planner(Protocol):
     def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan: ...
 
+    def model_steps(self, num_actions: int) -> int:
+        """How many steps of the model it takes to plan for one state."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Puct:
@@ -77,6 +80,9 @@ class Puct:
 
     def __post_init__(self) -> None:
         _check_simulations(self.num_simulations)
+
+    def model_steps(self, num_actions: int) -> int:
+        return self.num_simulations
 
     def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
         return self.plan(self.search(key, model, states, brief), brief)
@@ -110,6 +116,9 @@ class Uct:
     def __post_init__(self) -> None:
         _check_simulations(self.num_simulations)
 
+    def model_steps(self, num_actions: int) -> int:
+        return self.num_simulations
+
     def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
         prior = _prior(uniform, brief)
         out = _search(
@@ -136,6 +145,9 @@ class Gumbel:
 
     def __post_init__(self) -> None:
         _check_simulations(self.num_simulations)
+
+    def model_steps(self, num_actions: int) -> int:
+        return self.num_simulations
 
     def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
         return self.plan(self.search(key, model, states, brief), brief)
@@ -165,6 +177,9 @@ class UbeAtRoot:
     """
 
     planner: Puct | Gumbel
+
+    def model_steps(self, num_actions: int) -> int:
+        return self.planner.model_steps(num_actions) + num_actions
 
     def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
         search_key, score_key = jax.random.split(key)

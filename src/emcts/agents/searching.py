@@ -8,11 +8,13 @@ from jaxtyping import Array, Float, PyTree, Shaped
 
 from emcts.agents.acting import Played, act
 from emcts.agents.agent import Agent, Evaluation, Lanes, Schedule
-from emcts.agents.evaluating import Evaluated, evaluate
+from emcts.agents.evaluating import evaluate
+from emcts.agents.judging import Evaluated
 from emcts.agents.learner import Maps, states_visited
 from emcts.agents.learning import learn, refresh_target
 from emcts.agents.losses import Learned
 from emcts.agents.maps import uncertainty_maps
+from emcts.agents.simulator_steps import SimulatorRates, simulator_rates
 from emcts.agents.spread import Spread
 from emcts.agents.state import TrainState, init
 from emcts.agents.worlds import Worlds
@@ -44,6 +46,10 @@ class Searching:
     @property
     def steps_per_iteration(self) -> int:
         return self.agent.steps_per_iteration
+
+    @property
+    def simulator_rates(self) -> SimulatorRates:
+        return simulator_rates(self.agent)
 
     @property
     def maps(self) -> Maps | None:

@@ -4,10 +4,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.agents import replay as replays
 from emcts.agents.agent import Agent
+from emcts.agents.judging import regret_balance
 from emcts.agents.replay import Replay, Step
 from emcts.types import Key, Replaceable, record
 
@@ -31,6 +32,8 @@ class Log(Replaceable):
     first_success: Int[Array, ""]
     solved: Int[Array, ""]
     not_finite: Int[Array, ""]
+    low_regret: Int[Array, ""]  # the step at which the average regret of all episodes fell below 90%
+    regret_balance: Int[Array, ""]
     visits: Int[Array, "states"]  # of each state of a world of few; else empty
 
 
@@ -79,6 +82,21 @@ def init(agent: Agent, key: Key, world: PyTree) -> TrainState:
             first_success=jnp.int32(NEVER),
             solved=jnp.int32(NEVER),
             not_finite=jnp.int32(NEVER),
+            low_regret=jnp.int32(NEVER),
+            regret_balance=jnp.int32(0),
             visits=jnp.zeros(getattr(env, "num_states", 0), jnp.int32),
         ),
     )
+
+
+def note_regret(
+    log: Log, over: Bool[Array, "L"], good: Bool[Array, "L"] | None, steps: Int[Array, ""]
+) -> Log:
+    """The regret of the episodes that end with this move. Lanes move one after the other, after `steps` steps."""
+    if good is None:
+        return log
+    balances = regret_balance(log.regret_balance, over, good)
+    low = over & (balances > 0)
+    when = steps + jnp.argmax(low).astype(jnp.int32) + 1
+    first = (log.low_regret == NEVER) & jnp.any(low)
+    return log.replace(regret_balance=balances[-1], low_regret=jnp.where(first, when, log.low_regret))

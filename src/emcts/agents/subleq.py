@@ -11,6 +11,7 @@ from emcts.agents import gumbel_family as family
 from emcts.agents.agent import Agent
 from emcts.agents.choice import choose
 from emcts.agents.gumbel_family import GumbelSettings, Problem, constant_factor
+from emcts.agents.judging import episodes_solved
 from emcts.agents.worlds import Programs
 from emcts.envs import Subleq
 from emcts.models.networks import Networks, bounded_networks
@@ -66,7 +67,7 @@ def problem(settings: SubleqSettings) -> Problem:
         leaf_factor=constant_factor(1.0),
         largest_variance=1.0,
         longest_episode=settings.max_words + 1,
-        solved_return=0.99,
+        solved=episodes_solved,
     )
 
 

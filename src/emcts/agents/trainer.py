@@ -15,10 +15,11 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Float
 
-from emcts.agents.evaluating import Evaluated
+from emcts.agents.judging import Evaluated
 from emcts.agents.layout import SEEDS, Layout, best_layout
 from emcts.agents.learner import Learner
 from emcts.agents.loop import run_chunk
+from emcts.agents.simulator_steps import SimulatorRates
 from emcts.agents.spread import AXIS, Spread
 from emcts.agents.state import NEVER, Log
 from emcts.runs.trainer import Find, Progress
@@ -31,6 +32,7 @@ class Report(Replaceable):
 
     learned: Any
     evaluated: Evaluated
+    solved: Float[Array, "..."]  # the share of the evaluation, NaN without a notion of it
     discovered: Any  # states, or None
     log: Log
 
@@ -85,7 +87,9 @@ class SeedTrainer:
         keys = jax.random.split(jax.random.key(seed), len(self.seeds))
         one = functools.partial(self._part.evaluate, episodes=episodes, beta=beta)
         out = jax.device_get(self._everywhere(one, (self._specs, P(SEEDS)), P(SEEDS))(state, keys))
-        return {"return": out.episode_return, "length": out.length.astype(np.float64)}
+        played = {"return": out.episode_return, "length": out.length.astype(np.float64)}
+        judged = self.learner.evaluation.solved is not None
+        return {**played, "solved": out.solved.astype(np.float64)} if judged else played
 
     def maps(self, state: Any) -> Mapping[str, Float[np.ndarray, "S N N"]]:
         return {} if self._maps is None else jax.device_get(self._maps(state))
@@ -114,6 +118,10 @@ class SeedTrainer:
     @functools.cached_property
     def _init(self) -> Any:
         return jax.jit(self._init_seeds, out_shardings=self.shardings)
+
+    @functools.cached_property
+    def _rates(self) -> SimulatorRates:
+        return self.learner.simulator_rates
 
     @functools.cached_property
     def _iterations(self) -> Any:
@@ -166,17 +174,16 @@ class SeedTrainer:
         evaluation = learner.evaluation
         key = jax.random.fold_in(state.key, 0)
         evaluated = learner.evaluate(state, key, episodes=evaluation.episodes, beta=evaluation.beta)
-        state = self._mark_solved(state, evaluated)
-        report = Report(metrics.learned, evaluated, learner.discovered(state), state.log)
+        solved = jnp.float32(jnp.nan) if evaluation.solved is None else evaluation.solved(evaluated)
+        state = self._mark_solved(state, solved)
+        report = Report(metrics.learned, evaluated, solved, learner.discovered(state), state.log)
         return state, metrics.played, report
 
-    def _mark_solved(self, state: Any, evaluated: Evaluated) -> Any:
-        log, wanted = state.log, self.learner.evaluation.solved_return
-        if wanted is None:
-            return state
-        solved = (log.solved == NEVER) & (evaluated.episode_return.mean() >= wanted)
+    def _mark_solved(self, state: Any, share: Float[Array, ""]) -> Any:
+        log = state.log
+        first = (log.solved == NEVER) & (share == 1)
         steps = log.iterations * self.learner.steps_per_iteration
-        return state.replace(log=log.replace(solved=jnp.where(solved, steps, log.solved)))
+        return state.replace(log=log.replace(solved=jnp.where(first, steps, log.solved)))
 
     def _progress(self, played: Any, report: Report) -> Progress:
         log, learned = report.log, report.learned
@@ -190,10 +197,12 @@ class SeedTrainer:
         metrics = {
             "return": report.evaluated.episode_return.mean(axis=1),
             "length": report.evaluated.length.mean(axis=1),
+            "solved": report.solved,
             "train_return": train_return,
             "episodes": ended.sum(axis=1).astype(np.float64),
             "first_reward_step": _or_nan(log.first_success),
             "solved_step": _or_nan(log.solved),
+            "regret_step": _or_nan(log.low_regret),
             "nan_step": _or_nan(log.not_finite),
             "uncertainty": stds.reshape(seeds, -1).mean(axis=1),
             "loss": _mean(learned.total),
@@ -204,12 +213,24 @@ class SeedTrainer:
         }
         if report.discovered is not None:
             metrics["states_discovered"] = report.discovered
+        env_steps = int(log.iterations[0]) * self.learner.steps_per_iteration
+        train_steps = int(log.train_steps[0])
+        simulated = self._simulated(env_steps, train_steps)
+        lengths = report.evaluated.length.astype(np.float64).sum(axis=1)
+        metrics |= {f"simulator_steps_{what}": np.full(seeds, steps) for what, steps in simulated.items()}
+        metrics["simulator_steps_evaluation"] = lengths * self._rates.evaluation
         return Progress(
-            env_steps=int(log.iterations[0]) * self.learner.steps_per_iteration,
-            train_steps=int(log.train_steps[0]),
+            env_steps=env_steps,
+            train_steps=train_steps,
+            simulator_steps=sum(simulated.values()),
             metrics={name: np.asarray(values, np.float64) for name, values in metrics.items()},
             finds=self._finds(played, int(log.iterations[0])),
         )
+
+    def _simulated(self, env_steps: int, train_steps: int) -> dict[str, int]:
+        """The simulator steps of each seed so far, by what they were for."""
+        learned = train_steps // self.learner.schedule.updates
+        return {"acting": env_steps * self._rates.acting, "reanalyse": learned * self._rates.reanalyse}
 
     def _finds(self, played: Any, iterations: int) -> tuple[Find, ...]:
         """The successes of a chunk whose words a seed had not found before in it."""

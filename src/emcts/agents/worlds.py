@@ -29,13 +29,19 @@ class Worlds(Protocol):
     def success(self, env: Any, after: Any, outcome: Outcome) -> Bool[Array, ""]:
         """Whether this step did what the world is about."""
 
+    def good_episode(self, env: Any, after: Any) -> Bool[Array, ""] | None:
+        """Whether an episode that ends in this state has no regret, as bsuite scores it; None where nothing says so."""
+
     def keepsake(self, after: Any) -> PyTree:
         """What a run keeps of a success; () if nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SameWorld:
-    """Every seed has the same environment, and success is a reward."""
+    """Every seed has the same environment, and success is a reward.
+
+    An environment that has `strayed(state)` says by it which episodes are good.
+    """
 
     env: AnyEnvironment
 
@@ -57,6 +63,10 @@ class SameWorld:
 
     def success(self, env: AnyEnvironment, after: Any, outcome: Outcome) -> Bool[Array, ""]:
         return outcome.reward > 0
+
+    def good_episode(self, env: AnyEnvironment, after: Any) -> Bool[Array, ""] | None:
+        strayed: Any = getattr(env, "strayed", None)
+        return None if strayed is None else ~strayed(after)
 
     def keepsake(self, after: Any) -> PyTree:
         return ()
@@ -88,6 +98,9 @@ class DeepSeas:
     def success(self, env: DeepSea, after: Any, outcome: Outcome) -> Bool[Array, ""]:
         return env.solved(after)
 
+    def good_episode(self, env: DeepSea, after: Any) -> Bool[Array, ""] | None:
+        return ~env.strayed(after)
+
     def keepsake(self, after: Any) -> PyTree:
         return ()
 
@@ -116,6 +129,9 @@ class Programs:
 
     def success(self, env: Subleq, after: Any, outcome: Outcome) -> Bool[Array, ""]:
         return outcome.reward > 0
+
+    def good_episode(self, env: Subleq, after: Any) -> Bool[Array, ""] | None:
+        return None
 
     def keepsake(self, after: Any) -> PyTree:
         return {"words": after.words, "num_words": after.num_words}

@@ -43,13 +43,14 @@ def demo(*, size: int = 20, seeds: int = 4, steps: int = 6000, out: Path = Path(
     trainers = {agent: settings.trainer(agent) for agent in AGENTS}
     trainings = {agent: training(trainer) for agent, trainer in trainers.items()}
     learnings: dict[str, Learning] = {}
-    wanted, last = trainers["e-az"].learner.evaluation.solved_return, steps
     with display_for(console, f"{AGENTS['e-az']}, {seeds} seeds") as display:
         first = begin(trainings)
-        learnings["e-az"] = _watch(first["e-az"], trainings["e-az"], display, settings, last, wanted)
+        learnings["e-az"] = _watch(
+            first["e-az"], trainings["e-az"], display, settings, steps, until_solved=True
+        )
     last = learnings["e-az"][-1].env_steps
     with display_for(console, f"{AGENTS['az']}, {seeds} seeds, for as many steps") as display:
-        learnings["az"] = _watch(first["az"], trainings["az"], display, settings, last, None)
+        learnings["az"] = _watch(first["az"], trainings["az"], display, settings, last, until_solved=False)
     console.print(_table(settings, learnings))
     picture = draw(learnings, out / "deep-sea.png")
     console.print(_verdict(settings, learnings), highlight=False)
@@ -62,9 +63,10 @@ def _watch(
     display: Display,
     settings: Demo,
     last: int,
-    wanted: float | None,
+    *,
+    until_solved: bool,
 ) -> Learning:
-    """Shows an agent learn until it has made `last` steps, or all seeds have a return of `wanted`."""
+    """Shows an agent learn until it has made `last` steps, or all seeds have solved the task."""
     seen, clock, began = [first], Clock(), time.monotonic()
     seeds = range(settings.seeds)
     latest: Latest = {}
@@ -72,7 +74,7 @@ def _watch(
         now = seen[-1]
         latest = absorb(latest, to_lines(seeds, now.progress, time.monotonic() - began))
         display.show(clock.standing(now.env_steps, last, latest))
-        if now.env_steps >= last or now.solved(wanted):
+        if now.env_steps >= last or (until_solved and now.solved):
             return seen
         seen.append(next(rest))
 

@@ -1,5 +1,6 @@
 """`emcts reproduce`: a figure or table of the paper, from its sweep to its picture."""
 
+import math
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -122,7 +123,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def reproduce(options: Options, command: str, load: Load) -> None:
     """From the sweep, from given runs, or from the tables alone, to the picture. Runs that failed leave with 1."""
-    console = Console(width=None if sys.stdout.isatty() else 160)
+    console = Console(width=None if sys.stdout.isatty() else 180)
     catalogue = load()
     experiment = options.experiment(catalogue)
     results = options.results_of(experiment)
@@ -172,7 +173,7 @@ def _printed(title: str, table: Table, columns: Sequence[str]) -> RichTable:
     shown = RichTable(box=box.SIMPLE, title=title, title_justify="left")
     columns = [name for name in columns or table[0] if name in table[0]]
     for name in columns:
-        shown.add_column(name.replace("_", " "))
+        shown.add_column(name.replace("_", " "), no_wrap=name == "label")
     for line in table:
         shown.add_row(*(_text(line[name]) for name in columns))
     return shown
@@ -182,5 +183,7 @@ def _text(cell: Cell) -> str:
     if cell is None:
         return "-"
     if isinstance(cell, float):
+        if 1e7 <= abs(cell) < math.inf:
+            return f"{cell / 1e6:,.1f}M"
         return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}"
     return str(cell)

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
-from emcts.experiments.evidence import Evidence
+from emcts.experiments.evidence import Evidence, known_mean
 from emcts.experiments.results import Line, Table, lines_of, number, values
 from emcts.experiments.statistics import estimate, interquartile_mean, permutation_test
 from emcts.runs.figure import Curve
@@ -38,6 +38,7 @@ def levels_table(evidence: Sequence[Evidence], metric: str, levels: Sequence[flo
             "label": one.row.label,
             "seeds": len(whole.values),
             "steps_run": float(whole.env_steps[-1]),
+            "simulator_steps_run": known_mean(one.seeds(), "simulator_steps"),
             "last_mean": float(whole.mean[-1]),
         }
         for level in levels:

@@ -61,9 +61,10 @@ class Snapshot:
     def env_steps(self) -> int:
         return self.progress.env_steps
 
-    def solved(self, wanted: float | None) -> bool:
-        """Whether every seed was paid what is wanted when it was last evaluated."""
-        return wanted is not None and bool(np.all(self.progress.metrics["return"] >= wanted))
+    @property
+    def solved(self) -> bool:
+        """Whether every seed reached the goal in all episodes of its last evaluation."""
+        return bool(np.all(self.progress.metrics["solved"] == 1))
 
 
 Learning = Sequence[Snapshot]  # of one agent, in order

@@ -9,10 +9,13 @@ from jaxtyping import Float, Int
 
 from emcts.envs.deep_sea import MOVE_COST, TREASURE
 from emcts.envs.deep_sea_regret import SOLVED_BELOW
-from emcts.experiments.results import Line, Table, number
+from emcts.experiments.results import Cell, Line, Table, number
 from emcts.experiments.sweep import Row
 from emcts.runs.figure import Curve, curve
 from emcts.runs.folder import Folder
+
+STEPS = ("first_goal_step", "solved_step", "regret_step")
+"""Columns of the seeds' table that say when something first happened."""
 
 
 @dataclass(frozen=True)
@@ -30,20 +33,20 @@ class Evidence:
         """A line for each seed: how far it came, and when it first did what."""
         lines: list[Line] = []
         for folder in self.folders:
-            regret = _regret_steps(folder)
+            earlier, taken = _regret_of_chunks(folder), curve(folder, "simulator_steps")
             for seed in folder.summary().get("seeds", []):
-                lines.append(
-                    {
-                        "row": self.row.name,
-                        "label": self.row.label,
-                        "seed": seed["seed"],
-                        "env_steps": seed["env_steps"],
-                        "first_goal_step": seed["first_reward_step"],
-                        "solved_step": seed["solved_step"],
-                        "regret_step": regret.get(seed["seed"]),
-                        "final_return": seed["final_return"],
-                    }
-                )
+                line: dict[str, Cell] = {
+                    "row": self.row.name,
+                    "label": self.row.label,
+                    "seed": seed["seed"],
+                    "env_steps": seed["env_steps"],
+                    "first_goal_step": seed["first_reward_step"],
+                    "solved_step": seed["solved_step"],
+                    "regret_step": seed.get("regret_step", earlier.get(seed["seed"])),
+                    "final_return": seed["final_return"],
+                    "simulator_steps": seed.get("simulator_steps"),
+                }
+                lines.append({**line, **_simulated_by(line, taken)})
         return sorted(lines, key=lambda line: number(line["seed"]))
 
     def curve(self, name: str) -> Curve | None:
@@ -68,15 +71,40 @@ def steps_per_seed(
     return np.array(when, np.float64), np.array([line["env_steps"] for line in lines], np.float64)
 
 
+def simulated(name: str) -> str:
+    """The column of the seeds' table that has the simulator steps up to a first time, such as `solved_step`."""
+    return f"{name.removesuffix('_step')}_simulator_steps"
+
+
+def known_mean(lines: Table, name: str) -> float | None:
+    """Of a column, over the lines that have it; None if none does."""
+    known = [number(line[name]) for line in lines if line.get(name) is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _simulated_by(line: Line, taken: Curve | None) -> Line:
+    """The simulator steps up to each first time. All seeds take as many, and between two evaluations evenly."""
+    if taken is None:
+        return {}
+    steps, counts = np.append(0, taken.env_steps), np.append(0.0, taken.mean)
+    return {
+        simulated(name): None if line[name] is None else float(np.interp(number(line[name]), steps, counts))
+        for name in STEPS
+    }
+
+
 def _spread(one: Curve, env_steps: Int[np.ndarray, "T"]) -> Float[np.ndarray, "S T"]:
     values = np.full((len(one.values), len(env_steps)), np.nan)
     values[:, np.searchsorted(env_steps, one.env_steps)] = one.values
     return values
 
 
-def _regret_steps(folder: Folder) -> dict[int, int]:
-    """The steps after which the average regret of a seed's training episodes first fell below 90%, if it did."""
-    if folder.config().environment != "deep-sea":
+def _regret_of_chunks(folder: Folder) -> dict[int, int]:
+    """For runs that did not keep it: the evaluation by which the average regret of a seed's training episodes was
+    below 90%, from their returns. Noisy returns do not say.
+    """
+    config = folder.config()
+    if config.environment != "deep-sea" or config.settings.get("stochastic"):
         return {}
     earned: dict[int, float] = {}
     played: dict[int, float] = {}
@@ -99,6 +127,9 @@ def _made(row: Row, folder: Folder) -> dict[str, Any]:
         "run": folder.path.name,
         "seeds": list(config.seeds),
         "env_steps": max((seed["env_steps"] for seed in summary.get("seeds", [])), default=0),
+        "simulator_steps": max(
+            (seed.get("simulator_steps") or 0 for seed in summary.get("seeds", [])), default=0
+        ),
         "seconds": max((seed["seconds"] for seed in summary.get("seeds", [])), default=0.0),
         "state": summary.get("state"),
         **by,

@@ -100,7 +100,7 @@ def _one_of_each_task(evidence: Sequence[Evidence]) -> list[Evidence]:
 
 
 def _enumerated(one: Evidence) -> Line:
-    """Every program run is one environment step of an agent, which writes a word and sees what the program does."""
+    """Programs that are run. An agent runs one for each environment step and one for each simulator step."""
     task = one.setting("task")
     words = min(ENUMERATED_WORDS[task], one.setting("max_words"))
     tried: Enumeration = enumerate_task(

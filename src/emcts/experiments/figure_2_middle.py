@@ -32,7 +32,7 @@ def analyse(evidence: Sequence[Evidence]) -> Tables:
     seeds = [line for one in evidence for line in one.seeds()]
     return {
         "seeds": seeds,
-        "curves": curves_table(evidence, ["return", "states_discovered"]),
+        "curves": curves_table(evidence, ["return", "solved", "states_discovered"]),
         "summary": summary_table(seeds, "first_goal_step"),
         "survival": survival_table(seeds, "first_goal_step"),
         "claims": claims_table(seeds, "first_goal_step", [Claim(*pair) for pair in _PAIRS]),

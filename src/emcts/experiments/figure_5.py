@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from emcts.envs.minatar import GAMES
 from emcts.experiments.curves import areas_table, curves_table, draw_curves
-from emcts.experiments.evidence import Evidence
+from emcts.experiments.evidence import Evidence, known_mean
 from emcts.experiments.experiment import Experiment
 from emcts.experiments.results import Line, Table, Tables, number
 from emcts.experiments.statistics import summarise
@@ -60,6 +60,7 @@ def _summary(one: Evidence) -> Line:
         "label": one.row.label,
         "seeds": last.seeds,
         "steps_run": max(number(line["env_steps"]) for line in seeds),
+        "simulator_steps_run": known_mean(seeds, "simulator_steps"),
         "mean": last.mean,
         "standard_error": last.standard_error,
         "median": last.median.value,

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from emcts.experiments.evidence import steps_per_seed
+from emcts.experiments.evidence import known_mean, simulated, steps_per_seed
 from emcts.experiments.results import Cell, Line, Table, values
-from emcts.experiments.statistics import permutation_test, summarise
-from emcts.experiments.survival import Times, kaplan_meier, log_rank, restricted_mean
+from emcts.experiments.statistics import summarise
+from emcts.experiments.survival import Times, kaplan_meier, log_rank, restricted_mean, restricted_mean_test
 
 SUMMARY = (
     "label",
@@ -21,6 +21,7 @@ SUMMARY = (
     "iqm",
     "restricted_mean",
     "horizon",
+    "simulator_steps_of_found",
 )
 """The columns to print of a summary: the intervals are in the file."""
 
@@ -40,16 +41,20 @@ def times_of(seeds: Table, row: str, name: str) -> Times:
 
 
 def summary_table(seeds: Table, name: str, beside: Mapping[str, Line] | None = None) -> Table:
-    """A line for each row; `beside` has what else is known of some rows. Steps that never came are `inf`."""
+    """A line for each row; `beside` has what else is known of some rows. Steps that never came are `inf`.
+
+    Simulator steps are means: of the whole run, and up to the first time of the seeds that got there.
+    """
     all_times = {str(row): times_of(seeds, str(row), name) for row in values(seeds, "row")}
     horizon = common_horizon(list(all_times.values()))
     lines: list[Line] = []
     for row, times in all_times.items():
         when, followed = steps_per_seed(seeds, row, name)
+        of_row = [line for line in seeds if line["row"] == row]
         one = summarise(when)
         line: dict[str, Cell] = {
             "row": row,
-            "label": next(line["label"] for line in seeds if line["row"] == row),
+            "label": of_row[0]["label"],
             "seeds": one.seeds,
             "found": one.succeeded,
             "steps_run": float(followed.max()),
@@ -64,6 +69,8 @@ def summary_table(seeds: Table, name: str, beside: Mapping[str, Line] | None = N
             "iqm_high": one.iqm.high,
             "restricted_mean": restricted_mean(times, horizon),
             "horizon": horizon,
+            "simulator_steps_run": known_mean(of_row, "simulator_steps"),
+            "simulator_steps_of_found": known_mean(of_row, simulated(name)),
         }
         lines.append({**line, **(beside or {}).get(row, {})})
     return lines
@@ -104,7 +111,7 @@ def claims_table(seeds: Table, name: str, claims: Sequence[Claim]) -> Table:
         first, second = (times_of(seeds, row, name) for row in (claim.sooner, claim.later))
         horizon = common_horizon([first, second])
         rank = log_rank(first, second)
-        shuffled = permutation_test(*(times.cut(horizon).steps for times in (first, second)))
+        shuffled = restricted_mean_test(first, second, horizon)
         lines.append(
             {
                 "sooner": claim.sooner,

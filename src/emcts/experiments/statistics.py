@@ -104,18 +104,38 @@ def permutation_test(
     joined = np.concatenate([a, b])
     if not np.all(np.isfinite(joined)):
         raise ValueError("a value is not finite: give a seed that failed the largest value it could have had")
-    observed = float(np.mean(a) - np.mean(b))
-    exact = math.comb(len(joined), len(a)) <= permutations
-    divisions = _all(len(joined), len(a)) if exact else _some(len(joined), len(a), permutations, seed)
-    total, extreme, count = joined.sum(), 0, 0
-    for chosen in divisions:
-        inside = joined[chosen].sum()
-        difference = inside / len(a) - (total - inside) / len(b)
-        extreme += abs(difference) >= abs(observed) - 1e-9 * (1 + abs(observed))
-        count += 1
-    # Among drawn divisions, the observed one counts as drawn: a p-value is never 0.
-    p_value = extreme / count if exact else (extreme + 1) / (count + 1)
-    return Test(observed, float(p_value))
+    drawn = divisions(len(a), len(b), permutations, seed)
+    differences = drawn.first @ joined / len(a) - drawn.second @ joined / len(b)
+    return drawn.test(float(np.mean(a) - np.mean(b)), differences)
+
+
+@dataclass(frozen=True)
+class Divisions:
+    """Ways to divide seeds into two samples, as 0 and 1: all that there are, or some that were drawn."""
+
+    first: Float[np.ndarray, "P S"]
+    are_all: bool
+
+    @property
+    def second(self) -> Float[np.ndarray, "P S"]:
+        return 1 - self.first
+
+    def test(self, observed: float, differences: Float[np.ndarray, "P"]) -> Test:
+        """How often a statistic is as far from 0 as the observed one."""
+        extreme = np.sum(np.abs(differences) >= abs(observed) - 1e-9 * (1 + abs(observed)))
+        # Among drawn divisions, the observed one counts as drawn: a p-value is never 0.
+        drawn = 0 if self.are_all else 1
+        return Test(observed, float((extreme + drawn) / (len(differences) + drawn)))
+
+
+def divisions(first: int, second: int, permutations: int, seed: int) -> Divisions:
+    """Of so many seeds into samples of these sizes: all divisions, or `permutations` of them if there are more."""
+    size = first + second
+    are_all = math.comb(size, first) <= permutations
+    chosen = np.array(list(_all(size, first) if are_all else _some(size, first, permutations, seed)))
+    members = np.zeros((len(chosen), size))
+    np.put_along_axis(members, chosen, 1.0, axis=1)
+    return Divisions(members, are_all)
 
 
 def _all(size: int, chosen: int) -> Iterator[np.ndarray]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from emcts.experiments.statistics import Test
+from emcts.experiments.statistics import PERMUTATIONS, Test, divisions
 
 NORMAL_95 = 1.959963984540054
 
@@ -103,6 +103,31 @@ def log_rank(a: Times, b: Times) -> Test:
         return Test(0.0, 1.0)
     statistic = float((_events(a, steps) - expected).sum() ** 2 / variance)
     return Test(statistic, math.erfc(math.sqrt(statistic / 2)))
+
+
+def restricted_mean_test(
+    a: Times, b: Times, horizon: float, *, permutations: int = PERMUTATIONS, seed: int = 0
+) -> Test:
+    """A permutation test, two-sided, of the difference of restricted means `a - b`.
+
+    Seeds are permuted together with whether they were stopped, and each division has its own Kaplan-Meier curves: a
+    seed that was stopped early counts as long as it was followed, and not as one that got there. A curve that a
+    division knows less far than `horizon` stays level from there on. The test supposes that seeds of both samples were
+    stopped alike.
+    """
+    observed = restricted_mean(a, horizon) - restricted_mean(b, horizon)
+    joined = Times(np.append(a.steps, b.steps), np.append(a.happened, b.happened)).cut(horizon)
+    steps = np.unique(joined.steps[joined.happened])
+    followed = (joined.steps[:, None] >= steps[None]).astype(np.float64)
+    events = (joined.steps[:, None] == steps[None]) & joined.happened[:, None]
+    widths = np.diff(np.concatenate([[0.0], steps, [horizon]]))
+
+    def areas(members: Float[np.ndarray, "P S"]) -> Float[np.ndarray, "P"]:
+        share = np.cumprod(1 - (members @ events) / np.maximum(members @ followed, 1), axis=1)
+        return np.column_stack([np.ones(len(members)), share]) @ widths
+
+    drawn = divisions(len(a.steps), len(b.steps), permutations, seed)
+    return drawn.test(observed, areas(drawn.first) - areas(drawn.second))
 
 
 def _at_risk(times: Times, steps: Float[np.ndarray, "T"]) -> Float[np.ndarray, "T"]:

@@ -157,6 +157,10 @@ class LearnedMind:
     def novelty(self) -> Novelty:
         return self.sense.novelty
 
+    @property
+    def uses_simulator(self) -> bool:
+        return self.sense.uses_simulator
+
     def heads(self, networks: WorldNetworks) -> Networks:
         return networks.heads
 

@@ -56,6 +56,10 @@ class Mind(Protocol):
     @property
     def discount(self) -> float: ...
 
+    @property
+    def uses_simulator(self) -> bool:
+        """Whether a step of its models takes a step of the environment."""
+
     def heads(self, networks: Any) -> Networks:
         """Those that losses are of."""
 

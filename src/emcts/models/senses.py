@@ -37,6 +37,10 @@ class Sense(Protocol):
     @property
     def novelty(self) -> Novelty: ...
 
+    @property
+    def uses_simulator(self) -> bool:
+        """Whether to follow a plan takes steps of the environment."""
+
     def carry(self, state: Any) -> PyTree: ...
 
     def follow(self, env: AnyEnvironment, carried: PyTree, action: Int[Array, ""], key: Key) -> PyTree: ...
@@ -64,6 +68,10 @@ class Followed:
 
     novelty: Novelty
     looked_at: Callable[[Any, Any, Int[Array, ""], Any], Array]
+
+    @property
+    def uses_simulator(self) -> bool:
+        return True
 
     def carry(self, state: Any) -> PyTree:
         return state
@@ -97,6 +105,10 @@ class _OfLatents:
     """Senses that look at latent states alone: paths carry nothing."""
 
     novelty: Novelty
+
+    @property
+    def uses_simulator(self) -> bool:
+        return False
 
     def carry(self, state: Any) -> PyTree:
         return ()

@@ -106,6 +106,10 @@ class TrueMind:
     def novelty(self) -> Novelty:
         return self.judge.novelty
 
+    @property
+    def uses_simulator(self) -> bool:
+        return True
+
     def heads(self, networks: Networks) -> Networks:
         return networks
 

@@ -15,7 +15,12 @@ def to_lines(seeds: Sequence[int], progress: Progress, seconds: float) -> list[L
     """One line for each seed. What is not finite is left out."""
     lines = []
     for index, seed in enumerate(seeds):
-        steps = {"seed": seed, "env_steps": progress.env_steps, "train_steps": progress.train_steps}
+        steps = {
+            "seed": seed,
+            "env_steps": progress.env_steps,
+            "train_steps": progress.train_steps,
+            "simulator_steps": progress.simulator_steps,
+        }
         said = {name: float(values[index]) for name, values in progress.metrics.items()}
         finite = {name: value for name, value in said.items() if np.isfinite(value)}
         lines.append({**steps, **finite, "seconds": round(seconds, 3)})
@@ -52,9 +57,11 @@ def _of_seed(seed: int, line: Mapping[str, Any]) -> dict[str, Any]:
         "seed": seed,
         "first_reward_step": _whole(line.get("first_reward_step")),
         "solved_step": _whole(line.get("solved_step")),
+        "regret_step": _whole(line.get("regret_step")),
         "final_return": line.get("return"),
         "env_steps": line.get("env_steps", 0),
         "train_steps": line.get("train_steps", 0),
+        "simulator_steps": line.get("simulator_steps"),
         "seconds": line.get("seconds", 0.0),
     }
 

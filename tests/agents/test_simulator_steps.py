@@ -1,0 +1,137 @@
+"""Simulator steps: the formula against a count of the calls themselves, and the numbers of the presets."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array, Int
+
+from emcts.agents import catalogue
+from emcts.agents.acting import act
+from emcts.agents.agent import Agent
+from emcts.agents.evaluating import evaluate
+from emcts.agents.learning import learn
+from emcts.agents.planners import Gumbel, Puct, UbeAtRoot
+from emcts.agents.simulator_steps import SimulatorRates, simulator_rates
+from emcts.agents.state import init
+from emcts.agents.targets import Ahead, Edge, Reanalyse, largest_edge, searched_or_td
+from emcts.agents.worlds import SameWorld
+from emcts.envs import Outcome
+from emcts.models.networks import finite_networks
+from emcts.types import Key
+from tests.agents.chain import KEY, LENGTH, Chain, ChainState, dense_agent, finite_agent
+from tests.agents.tiny import advanced, trainer
+
+CALLS: list[int] = []
+
+
+def counted(position: np.ndarray, action: np.ndarray) -> np.ndarray:
+    shape = np.broadcast_shapes(position.shape, action.shape)
+    CALLS.append(int(np.prod(shape)))
+    return np.zeros(shape, position.dtype)
+
+
+@dataclasses.dataclass(frozen=True)
+class CountedChain(Chain):
+    """Calls the host in every step whose outcome is used."""
+
+    def step(self, state: ChainState, action: Int[Array, ""], key: Key) -> tuple[ChainState, Outcome]:
+        shape = jax.ShapeDtypeStruct(state.position.shape, state.position.dtype)
+        nothing = jax.pure_callback(counted, shape, state.position, action, vmap_method="expand_dims")
+        after, outcome = super().step(state, action, key)
+        return after.replace(position=after.position + nothing), outcome
+
+
+def counting(agent: Agent, acting: Any = None) -> Agent:
+    agent = dataclasses.replace(agent, worlds=SameWorld(CountedChain()))
+    return agent if acting is None else dataclasses.replace(agent, acting=acting)
+
+
+def calls(function: Any, *inputs: Any) -> tuple[Any, int]:
+    CALLS.clear()
+    out = jax.block_until_ready(jax.jit(function)(*inputs))
+    jax.effects_barrier()
+    return out, sum(CALLS)
+
+
+def reanalyse(ube: Any, **more: Any) -> Reanalyse:
+    return Reanalyse(Gumbel(3), searched_or_td, ube, **more)
+
+
+AGENTS = {
+    "searched variances": dense_agent(reanalyse(largest_edge)),
+    "one step ahead": dense_agent(reanalyse(Ahead(1))),
+    "another search for variances": dense_agent(reanalyse(Edge(0), exploring=Puct(5))),
+    "few states": finite_agent(reanalyse(Ahead(0), needs_novelty=False)),
+    "a target that no head learns": dataclasses.replace(
+        finite_agent(reanalyse(Ahead(0))),
+        make_networks=lambda key: finite_networks(LENGTH, 2, widths=(), limit=10, ube=False, key=key),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_call_of_a_search_is_counted(name: str) -> None:
+    acting = UbeAtRoot(Gumbel(2)) if name == "one step ahead" else None
+    agent = counting(AGENTS[name], acting)
+    rates = simulator_rates(agent)
+    state, found = calls(lambda state: act(agent, state)[0], init(agent, KEY, ()))
+    steps = agent.steps_per_iteration
+    assert found == steps + steps * rates.acting, "those that act, and those that plan"
+    _, found = calls(lambda state: learn(agent, state, jnp.float32(0))[0], state)
+    assert found == rates.reanalyse
+    played, found = calls(lambda state: evaluate(agent, state, KEY, episodes=1), state)
+    assert found == int(played.length.sum()) * (1 + rates.evaluation)
+
+
+def test_few_states_are_searched_once_each() -> None:
+    agent = finite_agent(reanalyse(Edge(0), exploring=Puct(5)))
+    assert simulator_rates(agent).reanalyse == LENGTH * (3 + 5)
+
+
+def of_preset(environment: str, agent: str, preset: str | None = None, **changes: Any) -> tuple[Any, Any]:
+    settings = dataclasses.replace(catalogue.settings(environment, agent, preset), **changes)
+    learner = catalogue.compose(environment, agent, settings)
+    return learner, learner.simulator_rates
+
+
+def test_a_step_of_subleq_runs_160_programs_in_searches() -> None:
+    for agent in ("e-az", "az"):
+        learner, rates = of_preset("subleq", agent)
+        assert rates.acting == 32
+        assert rates.reanalyse == 128 * learner.steps_per_iteration
+    assert of_preset("subleq", "az-ube")[1].acting == 32 + 16, "and a look at each of 16 words"
+
+
+def test_a_step_of_deep_sea() -> None:
+    """820 states, each searched by 50 simulations in an iteration of 10 steps, and looked at one step ahead."""
+    learner, rates = of_preset("deep-sea", "e-az", size=40)
+    assert learner.steps_per_iteration == 10
+    assert (rates.acting, rates.reanalyse, rates.evaluation) == (50, 820 * (50 + 2), 50)
+
+
+def test_learned_models_need_no_simulator_unless_true_states_follow_the_plan() -> None:
+    assert of_preset("deep-sea", "e-mz", "anchored")[1] == SimulatorRates()
+    assert of_preset("deep-sea", "mz")[1] == SimulatorRates()
+    # Counts of true states: searches that act and the look ahead follow the plan, those of the other targets do not.
+    assert of_preset("deep-sea", "e-mz", size=40)[1] == SimulatorRates(50, 820 * 2, 50)
+    assert of_preset("deep-sea", "bdqn")[1] == SimulatorRates()
+
+
+def test_an_agent_without_a_search_takes_none() -> None:
+    sea = trainer("deep-sea", "bdqn")
+    _, (report,) = advanced(sea, sea.init(), 1)
+    assert report.simulator_steps == 0
+    assert np.all(report.metrics["simulator_steps_evaluation"] == 0)
+
+
+def test_long_runs_are_counted_without_a_wrap() -> None:
+    task = trainer("subleq", "e-az", (0,))
+    rates = task.learner.simulator_rates
+    assert task._simulated(2**40, 2**36) == {
+        "acting": 2**40 * rates.acting,
+        "reanalyse": 2**36 // task.learner.schedule.updates * rates.reanalyse,
+    }

@@ -17,9 +17,17 @@ from emcts.agents.learning import learn
 from emcts.agents.planners import Gumbel, Puct, UbeAtRoot
 from emcts.agents.simulator_steps import SimulatorRates, simulator_rates
 from emcts.agents.state import init
-from emcts.agents.targets import Ahead, Edge, Reanalyse, largest_edge, searched_or_td
+from emcts.agents.targets import (
+    NStepUbe,
+    Reanalyse,
+    ahead_variance,
+    edge_variance,
+    largest_edge,
+    searched_or_td,
+)
 from emcts.agents.worlds import SameWorld
 from emcts.envs import Outcome
+from emcts.models.codecs import Categorical
 from emcts.models.networks import finite_networks
 from emcts.types import Key
 from tests.agents.chain import KEY, LENGTH, Chain, ChainState, dense_agent, finite_agent
@@ -63,12 +71,14 @@ def reanalyse(ube: Any, **more: Any) -> Reanalyse:
 
 AGENTS = {
     "searched variances": dense_agent(reanalyse(largest_edge)),
-    "one step ahead": dense_agent(reanalyse(Ahead(1))),
-    "another search for variances": dense_agent(reanalyse(Edge(0), exploring=Puct(5))),
-    "few states": finite_agent(reanalyse(Ahead(0), needs_novelty=False)),
+    "one step ahead": dense_agent(reanalyse(NStepUbe(1, ahead_variance))),
+    "another search for variances": dense_agent(reanalyse(NStepUbe(0, edge_variance), exploring=Puct(5))),
+    "few states": finite_agent(reanalyse(NStepUbe(0, ahead_variance), needs_novelty=False)),
     "a target that no head learns": dataclasses.replace(
-        finite_agent(reanalyse(Ahead(0))),
-        make_networks=lambda key: finite_networks(LENGTH, 2, widths=(), limit=10, ube=False, key=key),
+        finite_agent(reanalyse(NStepUbe(0, ahead_variance))),
+        make_networks=lambda key: finite_networks(
+            LENGTH, 2, widths=(), values=Categorical(10), ube=False, key=key
+        ),
     ),
 }
 
@@ -88,7 +98,7 @@ def test_every_call_of_a_search_is_counted(name: str) -> None:
 
 
 def test_few_states_are_searched_once_each() -> None:
-    agent = finite_agent(reanalyse(Edge(0), exploring=Puct(5)))
+    agent = finite_agent(reanalyse(NStepUbe(0, edge_variance), exploring=Puct(5)))
     assert simulator_rates(agent).reanalyse == LENGTH * (3 + 5)
 
 

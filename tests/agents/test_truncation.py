@@ -99,7 +99,7 @@ def agent(reward: float, rule: ValueRule = searched_or_td, moves: int = 1) -> An
         leaf_factor=constant_factor(1.0),
         largest_variance=100.0,
         longest_episode=LIMIT,
-        solved_return=None,
+        solved=None,
     )
     settings = GumbelSettings(
         episodes=2, simulations=SIMULATIONS, discount=GAMMA, hash_bits=8, batch_size=8, replay_capacity=100

@@ -9,7 +9,7 @@ planning and does not count.
 import dataclasses
 
 from emcts.agents.agent import Agent
-from emcts.agents.targets import Ahead, Edge, Root
+from emcts.agents.targets import NStepUbe, ahead_variance, edge_variance, root_variance
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,9 +41,10 @@ def simulator_rates(agent: Agent) -> SimulatorRates:
 
 def _ube_steps(agent: Agent, actions: int) -> int:
     """For the UBE target of a state, beyond the search that the other targets come from."""
-    rule, reanalyse = agent.reanalyse.ube, agent.reanalyse
-    if isinstance(rule, Ahead):
+    reanalyse = agent.reanalyse
+    bootstrap = reanalyse.ube.bootstrap if isinstance(reanalyse.ube, NStepUbe) else None
+    if bootstrap is ahead_variance:
         return actions
-    if isinstance(rule, Root | Edge):
+    if bootstrap in (root_variance, edge_variance):
         return (reanalyse.exploring or reanalyse.planner).model_steps(actions)
     return 0

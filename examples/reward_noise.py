@@ -1,7 +1,7 @@
 """Which estimator knows how uncertain a mean of noisy rewards is.
 
-A world like stochastic Deep Sea, as a table: most transitions pay the same at every visit, two pay N(0, 1), and one, the
-goal, pays N(1, 1). Half of the first kind, and the two, were visited often, the others and the goal n times. Each
+A world like stochastic Deep Sea, as a table: most transitions pay the same at every visit, two pay N(0, 1), and one,
+the goal, pays N(1, 1). Half of the first kind, and the two, were visited often, the others and the goal n times. Each
 estimator says how uncertain the mean rewards are. An agent leaves the goal for ever if the mean of its draws, plus
 one standard deviation of what is uncertain, falls below 0.
 

@@ -48,7 +48,7 @@ def test_rows_outside_the_mask_or_the_table_do_not_count() -> None:
     np.testing.assert_array_equal(state.mean, [2, 0, 0])
 
 
-@pytest.mark.parametrize("batch", [1, 6])
+@pytest.mark.parametrize("batch", [1, 6, 120])
 def test_without_noise_nothing_is_uncertain(batch: int) -> None:
     """Not even in the last digit: a deterministic world is searched as if nobody kept moments."""
     xs = np.repeat(np.arange(4), 30)

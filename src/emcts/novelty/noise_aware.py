@@ -59,7 +59,10 @@ class RewardMoments:
         """The state once the rows in the mask were paid; an index may occur more than once."""
         seen = mask & (xs >= 0) & (xs < self.size)
         at = jnp.where(seen, xs, self.size)
-        apart = jnp.where(seen, rewards - state.mean.at[xs].get(mode="clip"), 0.0)
+        # Distances are from the mean so far, or from one of the draws if these are the first: alike ones are 0 apart.
+        some = jnp.zeros(self.size).at[at].set(rewards, mode="drop")
+        centre = jnp.where(state.visits > 0, state.mean, some)
+        apart = jnp.where(seen, rewards - centre.at[xs].get(mode="clip"), 0.0)
 
         def total(of_rows: Array) -> Array:
             return jnp.zeros(self.size, of_rows.dtype).at[at].add(of_rows, mode="drop")
@@ -69,7 +72,7 @@ class RewardMoments:
         count = jnp.maximum(visits, 1).astype(jnp.float32)
         return RewardMomentsState(
             visits=visits,
-            mean=state.mean + moved / count,
+            mean=centre + moved / count,
             squares=jnp.maximum(state.squares + squares - moved**2 / count, 0.0),
         )
 

@@ -61,12 +61,12 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_from_the_sweep_to_the_picture(capsys: pytest.CaptureFixture[str]) -> None:
     main(["reproduce", "toy"])
     out = said(capsys)
-    assert "run 4 of 4: Runner, 2 seeds, in runs/reproduce/run-seeds-0-1" in out
+    assert "run 4 of 4: Runner, 2 seeds, in runs/reproduce/run-seeds-1000-1001" in out
     assert "sweep: 4 of 4 runs over, 100% of the steps, 0:00:00 left" in out
     assert "Walker 5 3" in out, "the first seed of each of the three runs"
     made = json.loads(Path("results/toy/made.json").read_text())
     assert made["command"] == "emcts reproduce toy"
-    assert [(run["row"], run["seeds"]) for run in made["runs"]][-1] == ("run", [0, 1])
+    assert [(run["row"], run["seeds"]) for run in made["runs"]][-1] == ("run", [1000, 1001])
     assert {"commit", "device", "versions"} <= set(made)
     before = Path("results/toy/toy.png").read_bytes()
     Path("results/toy/toy.png").unlink()
@@ -82,7 +82,7 @@ def test_a_stopped_sweep_goes_on(capsys: pytest.CaptureFixture[str], monkeypatch
 
     def advance(self: ToyTrainer, state: Any) -> Any:
         state, progress = whole(self, state)
-        if self.seeds == (2, 3) and progress.env_steps == 300:
+        if self.seeds == (1002, 1003) and progress.env_steps == 300:
             os.kill(os.getpid(), signal.SIGTERM)
         return state, progress
 
@@ -93,11 +93,11 @@ def test_a_stopped_sweep_goes_on(capsys: pytest.CaptureFixture[str], monkeypatch
     assert caught.value.code == 143
     assert "the sweep goes on with the same command" in said(capsys)
     assert not Path("results").exists()
-    first = Path("runs/reproduce/walk-seeds-0-1/metrics.jsonl").stat().st_mtime_ns
+    first = Path("runs/reproduce/walk-seeds-1000-1001/metrics.jsonl").stat().st_mtime_ns
     main(["reproduce", "toy", "--agents", "walker"])
     out = said(capsys)
     assert "goes on from step 300" in out
-    assert Path("runs/reproduce/walk-seeds-0-1/metrics.jsonl").stat().st_mtime_ns == first
+    assert Path("runs/reproduce/walk-seeds-1000-1001/metrics.jsonl").stat().st_mtime_ns == first
     assert not list(Path("runs/reproduce").glob("run-*")), "runners were not asked for"
 
 
@@ -132,7 +132,7 @@ def test_times_belong_to_a_plan_of_this_machine(
 @pytest.mark.usefixtures("toys")
 def test_rows_by_their_names() -> None:
     main(["reproduce", "toy", "--rows", "ru*,fly"])
-    assert [run.name for run in Path("runs/reproduce").iterdir()] == ["run-seeds-0-1"]
+    assert [run.name for run in Path("runs/reproduce").iterdir()] == ["run-seeds-1000-1001"]
 
 
 @pytest.mark.usefixtures("toys")

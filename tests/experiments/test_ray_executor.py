@@ -92,7 +92,7 @@ def test_a_killed_worker_and_a_stopped_one_change_nothing(
     dying = Config("hilly", "walker", None, (0, 1), plain(WALK.settings(MarkedCatalogue())), often)
     Folder.create(runs / "walk-seeds-0-1", dying, {})
 
-    main(["reproduce", "toy", "--on", "ray"])
+    main(["reproduce", "toy", "--on", "ray", "--first-seed", "0"])
     out = capsys.readouterr().out
     assert "4 runs on Ray" in out
     assert f"walk-seeds-0-1: goes on from step {DIES_AT}" in out
@@ -113,7 +113,7 @@ def test_a_killed_worker_and_a_stopped_one_change_nothing(
         assert told(folder.metrics.read()) == told(alone.metrics.read())
     before = sorted((file, file.stat().st_mtime_ns) for file in runs.rglob("*"))
 
-    main(["reproduce", "toy", "--on", "ray"])
+    main(["reproduce", "toy", "--on", "ray", "--first-seed", "0"])
     assert "runs on Ray" not in capsys.readouterr().out
     assert sorted((file, file.stat().st_mtime_ns) for file in runs.rglob("*")) == before
 

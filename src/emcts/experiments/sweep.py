@@ -43,6 +43,11 @@ class Row:
     preset: str | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
     at_once: Mapping[str, int] = field(default_factory=lambda: {"cpu": 4, "gpu": 20})
+    first_seed: int = 0
+
+    @property
+    def all_seeds(self) -> range:
+        return range(self.first_seed, self.first_seed + self.seeds)
 
     def settings(self, catalogue: Catalogue) -> Any:
         defaults = catalogue.settings(self.environment, self.agent, self.preset)
@@ -150,10 +155,10 @@ def jobs(rows: Iterable[Row], out: Path, catalogue: Catalogue, device: str) -> l
         begun = [
             Job(row, folder.config().seeds, folder.path, total)
             for folder in folders_of(row, out)
-            if min(folder.config().seeds) < row.seeds
+            if min(folder.config().seeds) in row.all_seeds
         ]
         taken = {seed for job in begun for seed in job.seeds}
-        left = [seed for seed in range(row.seeds) if seed not in taken]
+        left = [seed for seed in row.all_seeds if seed not in taken]
         new = [
             Job(row, part, out / f"{row.name}-seeds-{part[0]}-{part[-1]}", total)
             for part in _parts(left, row.at_once[device])

@@ -49,7 +49,7 @@ def make(env: Any, **changes: Any) -> Bdqn:
 
 
 def train(learner: Bdqn, state: BdqnState, moves: int) -> tuple[BdqnState, Any]:
-    first = int(state.log.iterations)
+    first = int(state.log.env_steps)
     learning = jnp.arange(first + 1, first + moves + 1) >= learner.schedule.warm_up
     return program(learner)(state, learning, jnp.zeros(moves))
 

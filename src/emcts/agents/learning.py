@@ -13,7 +13,7 @@ from emcts.agents.agent import Agent, Seen
 from emcts.agents.losses import Learned, batch_loss
 from emcts.agents.replay import Sample
 from emcts.agents.spread import alone
-from emcts.agents.state import NEVER, TrainState
+from emcts.agents.state import TrainState, first_time
 from emcts.agents.targets import Context, Searched, Story, Targets
 from emcts.envs.base import choose
 from emcts.models.judges import row
@@ -109,9 +109,10 @@ def study(agent: Agent, state: TrainState, lesson: Lesson, key: Key) -> tuple[Tr
 
 def refresh_target(agent: Agent, state: TrainState) -> TrainState:
     """Copies the networks into the target, every `schedule.target_every` iterations."""
-    due = state.log.iterations % agent.schedule.target_every == 0
+    age = state.log.target_age + 1
+    due = age >= agent.schedule.target_every
     target = jax.tree.map(lambda new, old: jnp.where(due, new, old), state.networks, state.target)
-    return state.replace(target=target)
+    return state.replace(target=target, log=state.log.replace(target_age=jnp.where(due, 0, age)))
 
 
 def recall(agent: Agent, env: Any, state: TrainState, at: Sample) -> Story:
@@ -215,10 +216,8 @@ def _ended(env: Any, moves: Moves, key: Key) -> Moves:
 
 
 def _note(agent: Agent, log: Any, learned: Learned) -> Any:
-    bad = ~jnp.isfinite(learned.total)
-    steps = (log.iterations + 1) * agent.steps_per_iteration
-    first = (log.not_finite == NEVER) & jnp.any(bad)
+    bad = jnp.any(~jnp.isfinite(learned.total))
     return log.replace(
-        train_steps=log.train_steps + agent.schedule.updates,
-        not_finite=jnp.where(first, steps, log.not_finite),
+        train_steps=log.train_steps.add(agent.schedule.updates),
+        not_finite=first_time(log.not_finite, bad, log.env_steps.add(agent.steps_per_iteration)),
     )

@@ -4,14 +4,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, Int32, PyTree
 
 from emcts.agents import replay as replays
 from emcts.agents.agent import Agent
 from emcts.agents.replay import Replay, Step
+from emcts.counter import NEVER, Counter
+from emcts.envs.base import choose
 from emcts.types import Key, Replaceable, record
 
-NEVER = -1
+MOST_VISITS = 2**30  # of a state; later ones are not counted, so that the number does not wrap
 
 
 @record
@@ -26,12 +28,37 @@ class Episodes(Replaceable):
 class Log(Replaceable):
     """What a run wants to know at its end. Steps are those of all lanes, NEVER if it has not happened."""
 
-    iterations: Int[Array, ""]
-    train_steps: Int[Array, ""]
-    first_success: Int[Array, ""]
-    solved: Int[Array, ""]
-    not_finite: Int[Array, ""]
-    visits: Int[Array, "states"]  # of each state of a world of few; else empty
+    env_steps: Counter
+    train_steps: Counter
+    first_success: Counter
+    solved: Counter
+    not_finite: Counter
+    target_age: Int32[Array, ""]  # how long the target networks have been the same, in iterations or updates
+    visits: Int32[Array, "states"]  # of each state of a world of few; else empty
+
+
+def new_log(env: Any) -> Log:
+    """The log before the first step."""
+    return Log(
+        env_steps=Counter.of(0),
+        train_steps=Counter.of(0),
+        first_success=Counter.of(NEVER),
+        solved=Counter.of(NEVER),
+        not_finite=Counter.of(NEVER),
+        target_age=jnp.int32(0),
+        visits=jnp.zeros(getattr(env, "num_states", 0), jnp.int32),
+    )
+
+
+def first_time(event: Counter, happens: Bool[Array, ""], now: Counter) -> Counter:
+    """The step at which an event first happened: `now` if it does and has not before."""
+    return choose(happens & ~event.happened, now, event)
+
+
+def count_visits(visits: Int32[Array, "states"], index: Int[Array, "*L"]) -> Int32[Array, "states"]:
+    """The visits of each state once those at `index` are added; other indices than those of states are not."""
+    below = visits.at[index].get(mode="clip") < MOST_VISITS
+    return visits.at[index].add(below.astype(jnp.int32), mode="drop")
 
 
 @record
@@ -73,12 +100,5 @@ def init(agent: Agent, key: Key, world: PyTree) -> TrainState:
         novelty=agent.mind.novelty.init(novelty_key),
         episodes=Episodes(state, jnp.zeros(lanes)),
         replay=replays.init(example, agent.replay_rows),
-        log=Log(
-            iterations=jnp.int32(0),
-            train_steps=jnp.int32(0),
-            first_success=jnp.int32(NEVER),
-            solved=jnp.int32(NEVER),
-            not_finite=jnp.int32(NEVER),
-            visits=jnp.zeros(getattr(env, "num_states", 0), jnp.int32),
-        ),
+        log=new_log(env),
     )

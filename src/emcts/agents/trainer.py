@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -20,7 +19,8 @@ from emcts.agents.layout import SEEDS, Layout, best_layout
 from emcts.agents.learner import Learner
 from emcts.agents.loop import run_chunk
 from emcts.agents.spread import AXIS, Spread
-from emcts.agents.state import NEVER, Log
+from emcts.agents.state import Log, first_time
+from emcts.counter import NEVER, Counter
 from emcts.runs.trainer import Find, Progress
 from emcts.types import Replaceable, record
 
@@ -72,7 +72,7 @@ class SeedTrainer:
 
     def advance(self, state: Any) -> tuple[Any, Progress]:
         per_iteration = self.learner.steps_per_iteration
-        first = int(self._iterations(state.log))
+        first = int(self._env_steps(state.log)) // per_iteration
         numbers = np.arange(first, first + self.iterations_per_chunk)
         learning = (numbers + 1) * per_iteration >= self.learner.schedule.warm_up
         share = np.clip(numbers * per_iteration / self.total_env_steps, 0, 1).astype(np.float32)
@@ -116,8 +116,13 @@ class SeedTrainer:
         return jax.jit(self._init_seeds, out_shardings=self.shardings)
 
     @functools.cached_property
-    def _iterations(self) -> Any:
-        return jax.jit(lambda log: log.iterations[0], out_shardings=NamedSharding(self.mesh, P()))
+    def _env_steps(self) -> Any:
+        """The counter of the first seed, which is that of all."""
+
+        def first(log: Log) -> Counter:
+            return jax.tree.map(lambda word: word[0], log.env_steps)
+
+        return jax.jit(first, out_shardings=NamedSharding(self.mesh, P()))
 
     @functools.cached_property
     def _advance(self) -> Any:
@@ -174,9 +179,8 @@ class SeedTrainer:
         log, wanted = state.log, self.learner.evaluation.solved_return
         if wanted is None:
             return state
-        solved = (log.solved == NEVER) & (evaluated.episode_return.mean() >= wanted)
-        steps = log.iterations * self.learner.steps_per_iteration
-        return state.replace(log=log.replace(solved=jnp.where(solved, steps, log.solved)))
+        solved = evaluated.episode_return.mean() >= wanted
+        return state.replace(log=log.replace(solved=first_time(log.solved, solved, log.env_steps)))
 
     def _progress(self, played: Any, report: Report) -> Progress:
         log, learned = report.log, report.learned
@@ -204,20 +208,21 @@ class SeedTrainer:
         }
         if report.discovered is not None:
             metrics["states_discovered"] = report.discovered
+        env_steps = int(log.env_steps.numbers()[0])
         return Progress(
-            env_steps=int(log.iterations[0]) * self.learner.steps_per_iteration,
-            train_steps=int(log.train_steps[0]),
+            env_steps=env_steps,
+            train_steps=int(log.train_steps.numbers()[0]),
             metrics={name: np.asarray(values, np.float64) for name, values in metrics.items()},
-            finds=self._finds(played, int(log.iterations[0])),
+            finds=self._finds(played, env_steps),
         )
 
-    def _finds(self, played: Any, iterations: int) -> tuple[Find, ...]:
+    def _finds(self, played: Any, env_steps: int) -> tuple[Find, ...]:
         """The successes of a chunk whose words a seed had not found before in it."""
         if not played.keepsake:
             return ()
         words, num_words = played.keepsake["words"], played.keepsake["num_words"]
         _, chunk, moves, lanes = played.success.shape
-        first = (iterations - chunk) * moves * lanes
+        first = env_steps - chunk * moves * lanes
         found: dict[tuple[int, tuple[int, ...]], int] = {}
         for seed, k, move, lane in np.argwhere(played.success):
             program = tuple(int(w) for w in words[seed, k, move, lane][: num_words[seed, k, move, lane]])
@@ -235,8 +240,9 @@ def _is_spec(leaf: Any) -> bool:
     return isinstance(leaf, P)
 
 
-def _or_nan(step: Any) -> np.ndarray:
-    return np.where(step == NEVER, np.nan, step)
+def _or_nan(steps: Counter) -> np.ndarray:
+    numbers = steps.numbers()
+    return np.where(numbers == NEVER, np.nan, numbers.astype(np.float64))
 
 
 def _mean(values: Any) -> np.ndarray:

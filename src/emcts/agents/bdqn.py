@@ -78,16 +78,18 @@ class Bdqn:
         return self._maps if isinstance(self.worlds.example, DeepSea) else None
 
     def init(self, key: Key, world: PyTree) -> BdqnState:
-        network_key, prior_key, state_key, head_key, loop_key = jax.random.split(key, 5)
+        keys = jax.random.split(key, 7)
+        network_key, prior_key, state_key, head_key, example_key, loop_key, evaluation_key = keys
         env = self.worlds.world(world)
         state = env.init(state_key)
         num_inputs = _inputs(env, state).size
         networks = self.ensemble.make(num_inputs, env.num_actions, network_key)
         head = self._draw_head(head_key)
         nothing = Outcome(jnp.float32(0), jnp.bool_(False), jnp.bool_(False))
-        example = self._transition(state, jnp.int32(0), state, nothing, loop_key)
+        example = self._transition(state, jnp.int32(0), state, nothing, example_key)
         return BdqnState(
             key=loop_key,
+            evaluation_key=evaluation_key,
             world=world,
             networks=networks,
             priors=self.ensemble.make(num_inputs, env.num_actions, prior_key),

@@ -1,6 +1,7 @@
 """Evaluation of Bootstrapped DQN: all members together, greedily."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,6 @@ class _Game(Replaceable):
     over: Bool[Array, ""]
     paid: Float[Array, ""]
     length: Int[Array, ""]
-    key: Key
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,18 +54,19 @@ class Greedy:
         def going(game: _Game) -> Bool[Array, ""]:
             return ~game.over & (game.length < self.max_steps)
 
-        def move(game: _Game) -> _Game:
-            key, step_key = jax.random.split(game.key)
+        def move(play_key: Key, game: _Game) -> _Game:
+            # Not carried: under `vmap`, the key of an episode that is over would be used again.
+            step_key = jax.random.fold_in(play_key, game.length)
             of_members = values(game.state)
             scores = of_members.mean(axis=0) + beta * of_members.std(axis=0)
             action = jnp.argmax(jnp.where(env.legal(game.state), scores, -jnp.inf)).astype(jnp.int32)
             after, outcome = env.step(game.state, action, step_key)
-            return _Game(after, outcome.over, game.paid + outcome.reward, game.length + 1, key)
+            return _Game(after, outcome.over, game.paid + outcome.reward, game.length + 1)
 
         def one(key: Key) -> _Game:
             init_key, play_key = jax.random.split(key)
-            start = _Game(env.init(init_key), jnp.bool_(False), jnp.float32(0), jnp.int32(0), play_key)
-            return jax.lax.while_loop(going, move, start)
+            start = _Game(env.init(init_key), jnp.bool_(False), jnp.float32(0), jnp.int32(0))
+            return jax.lax.while_loop(going, functools.partial(move, play_key), start)
 
         end = jax.vmap(one)(jax.random.split(key, episodes))
         return Evaluated(end.paid, end.length)

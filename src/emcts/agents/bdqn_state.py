@@ -35,6 +35,7 @@ class BdqnState(Replaceable):
     """A seed in the middle of its training."""
 
     key: Key
+    evaluation_key: Key
     world: PyTree
     networks: Layers  # [K]
     priors: Layers  # [K]

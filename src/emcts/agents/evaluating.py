@@ -27,7 +27,6 @@ class _Game(Replaceable):
     paid: Float[Array, "E"]
     length: Int[Array, "E"]
     time: Int[Array, ""]
-    key: Key
 
 
 def evaluate(agent: Agent, state: TrainState, key: Key, *, episodes: int, beta: float = 0.0) -> Evaluated:
@@ -41,7 +40,8 @@ def evaluate(agent: Agent, state: TrainState, key: Key, *, episodes: int, beta: 
         return ~jnp.all(game.over) & (game.time < evaluation.max_steps)
 
     def move(game: _Game) -> _Game:
-        key, plan_key, step_key = jax.random.split(game.key, 3)
+        # Not carried: under `vmap` over seeds, the key of a seed whose episodes are over would be used again.
+        plan_key, step_key = jax.random.split(jax.random.fold_in(play_key, game.time))
         plan = evaluation.planner(plan_key, model, game.state, exploiting_brief(game.state, beta))
         after, outcome = jax.vmap(env.step)(game.state, plan.action, jax.random.split(step_key, episodes))
         return _Game(
@@ -50,7 +50,6 @@ def evaluate(agent: Agent, state: TrainState, key: Key, *, episodes: int, beta: 
             paid=game.paid + jnp.where(game.over, 0.0, outcome.reward),
             length=game.length + ~game.over,
             time=game.time + 1,
-            key=key,
         )
 
     start = _Game(
@@ -59,7 +58,6 @@ def evaluate(agent: Agent, state: TrainState, key: Key, *, episodes: int, beta: 
         paid=jnp.zeros(episodes),
         length=jnp.zeros(episodes, jnp.int32),
         time=jnp.int32(0),
-        key=play_key,
     )
     end = jax.lax.while_loop(going, move, start)
     return Evaluated(end.paid, end.length)

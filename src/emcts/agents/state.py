@@ -66,6 +66,7 @@ class TrainState(Replaceable):
     """A seed in the middle of its training."""
 
     key: Key
+    evaluation_key: Key
     world: PyTree
     networks: PyTree
     target: PyTree
@@ -76,9 +77,22 @@ class TrainState(Replaceable):
     log: Log
 
 
+@record
+class EvaluationKeys(Replaceable):
+    """Random keys for what is done with a state besides training it."""
+
+    episodes: Key
+    maps: Key
+
+
+def evaluation_keys(state: Any) -> EvaluationKeys:
+    """Keys that differ from step to step, and of which training uses none: evaluation does not change it."""
+    return EvaluationKeys(*jax.random.split(state.log.env_steps.fold_into(state.evaluation_key)))
+
+
 def init(agent: Agent, key: Key, world: PyTree) -> TrainState:
     """A seed that has not done anything yet."""
-    network_key, novelty_key, episode_key, loop_key = jax.random.split(key, 4)
+    network_key, novelty_key, episode_key, loop_key, evaluation_key = jax.random.split(key, 5)
     env = agent.world(world)
     lanes = len(agent.lanes)
     networks = agent.make_networks(network_key)
@@ -93,6 +107,7 @@ def init(agent: Agent, key: Key, world: PyTree) -> TrainState:
     )
     return TrainState(
         key=loop_key,
+        evaluation_key=evaluation_key,
         world=world,
         networks=networks,
         target=networks,

@@ -5,10 +5,12 @@ One program runs on every device of a mesh, each on its seeds, and on its part o
 
 import dataclasses
 import functools
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -19,10 +21,10 @@ from emcts.agents.layout import SEEDS, Layout, best_layout
 from emcts.agents.learner import Learner
 from emcts.agents.loop import run_chunk
 from emcts.agents.spread import AXIS, Spread
-from emcts.agents.state import Log, first_time
+from emcts.agents.state import Log, evaluation_keys, first_time
 from emcts.counter import NEVER, Counter
 from emcts.runs.trainer import Find, Progress
-from emcts.types import Replaceable, record
+from emcts.types import Key, Replaceable, record
 
 
 @record
@@ -39,7 +41,8 @@ class Report(Replaceable):
 class SeedTrainer:
     """Trains `seeds` of an agent side by side, and evaluates them after each chunk of iterations.
 
-    Without a `layout`, all devices are used as far as seeds, lanes and batches can be shared among them.
+    Without a `layout`, all devices are used as far as seeds, lanes and batches can be shared among them. Trainers of
+    different `name` draw different random numbers for the same seed, so that agents can be compared as independent.
     """
 
     learner: Learner
@@ -47,6 +50,7 @@ class SeedTrainer:
     total_env_steps: int
     iterations_per_chunk: int
     layout: Layout | None = None
+    name: str = ""  # of the environment and the agent
 
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
@@ -82,7 +86,7 @@ class SeedTrainer:
     def evaluate(
         self, state: Any, *, episodes: int, beta: float, seed: int
     ) -> Mapping[str, Float[np.ndarray, "S E"]]:
-        keys = jax.random.split(jax.random.key(seed), len(self.seeds))
+        keys = jax.random.split(_named(jax.random.key(seed), f"{self.name}/evaluate"), len(self.seeds))
         one = functools.partial(self._part.evaluate, episodes=episodes, beta=beta)
         out = jax.device_get(self._everywhere(one, (self._specs, P(SEEDS)), P(SEEDS))(state, keys))
         return {"return": out.episode_return, "length": out.length.astype(np.float64)}
@@ -156,7 +160,8 @@ class SeedTrainer:
         return jax.jit(sharded, out_shardings=out_shardings or NamedSharding(self.mesh, P()), **how)
 
     def _init_seeds(self, seeds: Any, worlds: Any) -> Any:
-        return jax.vmap(self.learner.init)(jax.vmap(jax.random.key)(seeds), worlds)
+        keys = jax.vmap(lambda seed: _named(jax.random.key(seed), self.name))(seeds)
+        return jax.vmap(self.learner.init)(keys, worlds)
 
     def _can_share(self, devices: int) -> bool:
         try:
@@ -169,7 +174,7 @@ class SeedTrainer:
         learner = self._part
         state, metrics = run_chunk(learner, state, learning, progress)
         evaluation = learner.evaluation
-        key = jax.random.fold_in(state.key, 0)
+        key = evaluation_keys(state).episodes
         evaluated = learner.evaluate(state, key, episodes=evaluation.episodes, beta=evaluation.beta)
         state = self._mark_solved(state, evaluated)
         report = Report(metrics.learned, evaluated, learner.discovered(state), state.log)
@@ -234,6 +239,11 @@ class SeedTrainer:
 def _spec(axis: int) -> P:
     """Of an array of all seeds, whose axis after that one is dealt out; -1 for none."""
     return P(SEEDS) if axis < 0 else P(SEEDS, *[None] * axis, AXIS)
+
+
+def _named(key: Key, name: str) -> Key:
+    """A key that depends on a name, in the same way on every machine."""
+    return jax.random.fold_in(key, jnp.uint32(zlib.crc32(name.encode())))
 
 
 def _is_spec(leaf: Any) -> bool:

@@ -99,8 +99,9 @@ def step_stds(model: PlanningModel, states: Any, num_actions: int, key: Key) -> 
     """`sqrt(eta(s,a) + gamma^2 max(u(s'), c * eta(s,a)))` of every action: the uncertainty one step ahead."""
     batch = jax.tree.leaves(states)[0].shape[0]
 
-    def of_action(action: Int[Array, ""]) -> Float[Array, "B"]:
+    def of_action(inputs: tuple[Int[Array, ""], Key]) -> Float[Array, "B"]:
+        action, key = inputs
         out = model.step(states, jnp.broadcast_to(action, (batch,)), key)
         return jnp.sqrt(out.reward_variance + out.discount**2 * out.value_variance)
 
-    return jax.lax.map(of_action, jnp.arange(num_actions)).T
+    return jax.lax.map(of_action, (jnp.arange(num_actions), jax.random.split(key, num_actions))).T

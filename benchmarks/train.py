@@ -92,14 +92,17 @@ def parts(agent: Agent) -> Parts:
     """Sampling and the making of targets are one part, the updates that learn from them another."""
 
     def prepared(state: TrainState) -> Lesson:
-        return prepare(agent, state, jnp.float32(0.5), *jax.random.split(state.key))
+        sample_key, target_key, _ = jax.random.split(state.key, 3)
+        return prepare(agent, state, jnp.float32(0.5), sample_key, target_key)
+
+    def updated(state: TrainState, lesson: Lesson) -> TrainState:
+        _, _, update_key = jax.random.split(state.key, 3)
+        return study(agent, state, lesson, update_key)[0]
 
     return Parts(
         acting=jax.jit(jax.vmap(lambda state: act(agent, state)[0]), donate_argnums=0),
         reanalyse=jax.jit(jax.vmap(prepared)),
-        updates=jax.jit(
-            jax.vmap(lambda state, lesson: study(agent, state, lesson, state.key)[0]), donate_argnums=0
-        ),
+        updates=jax.jit(jax.vmap(updated), donate_argnums=0),
     )
 
 

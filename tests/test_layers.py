@@ -10,12 +10,13 @@ import emcts
 SOURCE = Path(emcts.__file__).parent
 MAY_IMPORT = {
     "types": set(),
+    "counter": {"types"},
     "search": {"types"},
     "envs": {"types"},
-    "novelty": {"types"},
+    "novelty": {"types", "counter"},
     "models": {"types", "envs", "novelty"},
     "runs": {"types", "envs"},
-    "agents": {"types", "search", "envs", "novelty", "models", "runs"},
+    "agents": {"types", "counter", "search", "envs", "novelty", "models", "runs"},
     "experiments": {"types", "search", "envs", "novelty", "models", "runs", "agents"},
     "cli": {"types", "search", "envs", "novelty", "models", "runs", "agents", "experiments"},
 }

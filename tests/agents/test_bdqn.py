@@ -49,7 +49,7 @@ def make(env: Any, **changes: Any) -> Bdqn:
 
 
 def train(learner: Bdqn, state: BdqnState, moves: int) -> tuple[BdqnState, Any]:
-    first = int(state.log.iterations)
+    first = int(state.log.env_steps)
     learning = jnp.arange(first + 1, first + moves + 1) >= learner.schedule.warm_up
     return program(learner)(state, learning, jnp.zeros(moves))
 
@@ -253,6 +253,7 @@ def test_first_weights_are_those_of_bsuite() -> None:
     np.testing.assert_array_equal(layer.bias, 0)
 
 
+@pytest.mark.usefixtures("key_reuse_checked")
 def test_it_solves_deep_sea() -> None:
     sea = trainer("deep-sea", "bdqn")
     state, reports = advanced(sea, sea.init(), 10)
@@ -268,10 +269,11 @@ def test_it_solves_deep_sea() -> None:
     maps = sea.maps(state)
     np.testing.assert_array_equal(np.nansum(maps["visits"], axis=(1, 2)), 1000)
     diagonal = np.arange(5)
-    np.testing.assert_allclose(maps["value"][:, diagonal, diagonal], [0.99 ** (4 - diagonal)] * 2, atol=0.05)
+    np.testing.assert_allclose(maps["value"][:, diagonal, diagonal], [0.99 ** (4 - diagonal)] * 2, atol=0.1)
     assert np.all(np.isnan(maps["value std"][:, 0, 1:]))
 
 
+@pytest.mark.usefixtures("key_reuse_checked")
 def test_a_seed_does_not_feel_its_neighbours() -> None:
     one, two = trainer("deep-sea", "bdqn", (0, 1)), trainer("deep-sea", "bdqn", (1, 7))
     _, reports = advanced(one, one.init(), 3)
@@ -325,6 +327,7 @@ def test_it_trains_in_other_worlds(environment: str) -> None:
     assert world.maps(world.init()) == {}
 
 
+@pytest.mark.usefixtures("key_reuse_checked")
 def test_a_restored_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
     reports = assert_resumes(trainer("deep-sea", "bdqn"), tmp_path)
     assert np.isfinite(table(reports, "loss_value")).all()

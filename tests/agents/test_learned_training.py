@@ -13,6 +13,7 @@ from tests.agents.tiny import LEARNED_SEA, advanced, table, trainer
 LOSSES = ("loss", "loss_value", "loss_policy", "loss_ube", "loss_reward", "loss_going", "loss_drift")
 
 
+@pytest.mark.usefixtures("key_reuse_checked")
 def test_e_mz_solves_deep_sea() -> None:
     sea = trainer("deep-sea", "e-mz")
     _, reports = advanced(sea, sea.init(), 10)
@@ -22,6 +23,7 @@ def test_e_mz_solves_deep_sea() -> None:
         assert np.all(table(reports, name)[-1] < 0.5 * table(reports, name)[0]), name
 
 
+@pytest.mark.usefixtures("key_reuse_checked")
 @pytest.mark.parametrize(("agent", "preset"), [("e-mz", None), ("mz-ube", "anchored"), ("mz", None)])
 def test_a_restored_run_goes_on_as_if_nothing_had_happened(
     agent: str, preset: str | None, tmp_path: Path
@@ -33,6 +35,7 @@ def test_a_restored_run_goes_on_as_if_nothing_had_happened(
     assert np.all(table(reports, "loss_drift") > 0)
 
 
+@pytest.mark.usefixtures("key_reuse_checked")
 def test_disagreement_goes_away_and_all_is_seen() -> None:
     """With appendix B's rule on top, which makes the start more uncertain."""
     settings = dataclasses.replace(

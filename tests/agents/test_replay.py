@@ -164,6 +164,32 @@ def test_what_has_no_priority_is_never_drawn_from_a_large_ring() -> None:
     assert np.all(np.asarray(at.probability) > 0)
 
 
+def test_a_million_steps_are_drawn_as_often_as_they_should() -> None:
+    """The small ones too, for which a float32 sum of all is too coarse."""
+    rows, number, small = 1_000_000, 1_000_000, 1e-3
+    priorities = np.where(np.arange(rows) % 10 == 0, 1.0, small)
+    step = jax.tree.map(lambda leaf: leaf[:1], move(0))
+    ring = replays.init(step, rows).replace(
+        priorities=jnp.asarray(priorities[:, None], jnp.float32), filled=jnp.int32(rows)
+    )
+    probability = priorities / priorities.sum()
+    drawn = np.zeros(rows)
+    for seed in range(4):
+        at = draw(ring, jax.random.key(seed), number, exponent=1.0, ahead=0)
+        np.add.at(drawn, np.asarray(at.row), 1)
+        np.testing.assert_allclose(at.probability, probability[at.row], rtol=1e-6)
+    draws, low = 4 * number, priorities == small
+    share = probability[low].sum()
+    # Five standard deviations each; sampling by a sum of all misses the second by 30.
+    assert abs(drawn[low].sum() / draws - share) < 5 * np.sqrt(share / draws)
+    never = np.exp(draws * np.log1p(-probability[low])).mean()
+    assert abs(np.mean(drawn[low] == 0) - never) < 5 * np.sqrt(never * (1 - never) / low.sum())
+    dispersion = drawn[low].var() / drawn[low].mean()
+    assert abs(dispersion - 1) < 5 * np.sqrt(1 / (drawn[low].mean() * low.sum()) + 2 / low.sum())
+    high = drawn[~low] - draws * probability[~low]
+    assert abs(high.var() / (draws * probability[0]) - 1) < 5 * np.sqrt(2 / high.size)
+
+
 @pytest.mark.parametrize("rows", [0, 1])
 def test_a_ring_needs_room(rows: int) -> None:
     with pytest.raises(ValueError, match=f"replay of {rows} rows holds no move and the one after it: raise"):

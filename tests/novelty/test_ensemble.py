@@ -43,7 +43,7 @@ def test_each_member_takes_its_own_step_on_its_own_rows():
     np.testing.assert_allclose(new.members.table[saw, 1], stepped[saw], rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(new.members.table[:, 0], old[:, 0])
     np.testing.assert_array_equal(new.priors.table, prior)
-    assert new.num_updates == 1
+    assert int(new.num_updates) == 1
 
 
 def test_an_update_fits_zeros():

@@ -10,7 +10,7 @@ from emcts.agents import replay as replays
 from emcts.agents.agent import Agent, Seen
 from emcts.agents.replay import Step
 from emcts.agents.spread import alone
-from emcts.agents.state import NEVER, Episodes, TrainState, note_regret
+from emcts.agents.state import Episodes, TrainState, count_visits, first_time, note_regret
 from emcts.envs.base import choose
 from emcts.models.minds import Moves
 from emcts.types import Key, Replaceable, record
@@ -73,9 +73,8 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, Played]:
 
     key, moves_key = jax.random.split(state.key)
     moves = agent.schedule.moves
-    first = state.log.iterations * agent.steps_per_iteration
-    numbers = first + jnp.arange(moves, dtype=jnp.int32) * lanes
-    return jax.lax.scan(move, state.replace(key=key), (jax.random.split(moves_key, moves), numbers))
+    inputs = (jax.random.split(moves_key, moves), jnp.arange(moves, dtype=jnp.int32) * lanes)
+    return jax.lax.scan(move, state.replace(key=key), inputs)
 
 
 def _look(agent: Agent, env: Any, state: TrainState, moves: Moves) -> PyTree:
@@ -87,10 +86,9 @@ def _look(agent: Agent, env: Any, state: TrainState, moves: Moves) -> PyTree:
 
 
 def _note(env: Any, log: Any, before: Any, success: Bool[Array, "L"], steps: Int[Array, ""]) -> Any:
-    """Lanes move one after the other, as far as steps are counted."""
-    when = steps + jnp.argmax(success).astype(jnp.int32) + 1
-    first = (log.first_success == NEVER) & jnp.any(success)
-    log = log.replace(first_success=jnp.where(first, when, log.first_success))
+    """`steps` were made in this iteration before. Lanes move one after the other, as far as steps are counted."""
+    when = log.env_steps.add(steps + jnp.argmax(success).astype(jnp.int32) + 1)
+    log = log.replace(first_success=first_time(log.first_success, jnp.any(success), when))
     if log.visits.shape[0] == 0:
         return log
-    return log.replace(visits=log.visits.at[jax.vmap(env.index)(before)].add(1, mode="drop"))
+    return log.replace(visits=count_visits(log.visits, jax.vmap(env.index)(before)))

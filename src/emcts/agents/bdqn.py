@@ -23,7 +23,6 @@ from emcts.agents.bdqn_state import (
     BdqnState,
     Episode,
     Transition,
-    empty_log,
     note_move,
     note_update,
 )
@@ -31,7 +30,7 @@ from emcts.agents.judging import Evaluated
 from emcts.agents.learner import Maps, states_visited
 from emcts.agents.simulator_steps import SimulatorRates
 from emcts.agents.spread import Spread
-from emcts.agents.state import note_regret
+from emcts.agents.state import new_log, note_regret
 from emcts.agents.worlds import Worlds
 from emcts.envs import AnyEnvironment, DeepSea, Outcome
 from emcts.envs.base import choose
@@ -84,16 +83,18 @@ class Bdqn:
         return self._maps if isinstance(self.worlds.example, DeepSea) else None
 
     def init(self, key: Key, world: PyTree) -> BdqnState:
-        network_key, prior_key, state_key, head_key, loop_key = jax.random.split(key, 5)
+        keys = jax.random.split(key, 7)
+        network_key, prior_key, state_key, head_key, example_key, loop_key, evaluation_key = keys
         env = self.worlds.world(world)
         state = env.init(state_key)
         num_inputs = _inputs(env, state).size
         networks = self.ensemble.make(num_inputs, env.num_actions, network_key)
         head = self._draw_head(head_key)
         nothing = Outcome(jnp.float32(0), jnp.bool_(False), jnp.bool_(False))
-        example = self._transition(state, jnp.int32(0), state, nothing, loop_key)
+        example = self._transition(state, jnp.int32(0), state, nothing, example_key)
         return BdqnState(
             key=loop_key,
+            evaluation_key=evaluation_key,
             world=world,
             networks=networks,
             priors=self.ensemble.make(num_inputs, env.num_actions, prior_key),
@@ -101,7 +102,7 @@ class Bdqn:
             optimiser=self.optimiser.init(networks),
             episode=Episode(state, jnp.float32(0), head, _member(networks, head)),
             replay=replays.init(example, self.replay_capacity),
-            log=empty_log(env),
+            log=new_log(env),
         )
 
     def over(self, spread: Spread) -> "Bdqn":
@@ -140,8 +141,8 @@ class Bdqn:
 
         key, moves_key = jax.random.split(state.key)
         moves = self.schedule.moves
-        numbers = state.log.iterations * moves + jnp.arange(moves, dtype=jnp.int32)
-        return jax.lax.scan(move, state.replace(key=key), (jax.random.split(moves_key, moves), numbers))
+        inputs = (jax.random.split(moves_key, moves), jnp.arange(moves, dtype=jnp.int32))
+        return jax.lax.scan(move, state.replace(key=key), inputs)
 
     def learn(self, state: BdqnState, progress: Float[Array, ""]) -> tuple[BdqnState, BdqnLearned]:
         """One update of all members with one batch, drawn from the replay uniformly and with replacement."""
@@ -161,7 +162,7 @@ class Bdqn:
             key=key,
             networks=optax.apply_updates(state.networks, changes),
             optimiser=optimiser,
-            log=note_update(state.log, mean, (state.log.iterations + 1) * self.schedule.moves),
+            log=note_update(state.log, mean, self.schedule.moves),
         )
         return state, BdqnLearned(mean, BdqnLosses(mean))
 
@@ -182,8 +183,11 @@ class Bdqn:
         return jax.vmap(errors)(batch).mean(axis=0)
 
     def refresh_target(self, state: BdqnState) -> BdqnState:
-        due = state.log.train_steps % self.schedule.target_every == 0
-        return state.replace(target=choose(due, state.networks, state.target))
+        due = state.log.target_age >= self.schedule.target_every
+        return state.replace(
+            target=choose(due, state.networks, state.target),
+            log=state.log.replace(target_age=jnp.where(due, 0, state.log.target_age)),
+        )
 
     def evaluate(self, state: BdqnState, key: Key, *, episodes: int, beta: float) -> Evaluated:
         env = self.worlds.world(state.world)

@@ -1,6 +1,7 @@
 """Evaluation of Bootstrapped DQN: all members together, greedily."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,6 @@ class _Game(Replaceable):
     paid: Float[Array, ""]
     length: Int[Array, ""]
     solved: Bool[Array, ""]
-    key: Key
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,8 +56,9 @@ class Greedy:
         def going(game: _Game) -> Bool[Array, ""]:
             return ~game.over & (game.length < self.max_steps)
 
-        def move(game: _Game) -> _Game:
-            key, step_key = jax.random.split(game.key)
+        def move(play_key: Key, game: _Game) -> _Game:
+            # Not carried: under `vmap`, the key of an episode that is over would be used again.
+            step_key = jax.random.fold_in(play_key, game.length)
             of_members = values(game.state)
             scores = of_members.mean(axis=0) + beta * of_members.std(axis=0)
             action = jnp.argmax(jnp.where(env.legal(game.state), scores, -jnp.inf)).astype(jnp.int32)
@@ -68,7 +69,6 @@ class Greedy:
                 paid=game.paid + outcome.reward,
                 length=game.length + 1,
                 solved=game.solved | success(after, outcome),
-                key=key,
             )
 
         def one(key: Key) -> _Game:
@@ -79,9 +79,8 @@ class Greedy:
                 paid=jnp.float32(0),
                 length=jnp.int32(0),
                 solved=jnp.bool_(False),
-                key=play_key,
             )
-            return jax.lax.while_loop(going, move, start)
+            return jax.lax.while_loop(going, functools.partial(move, play_key), start)
 
         end = jax.vmap(one)(jax.random.split(key, episodes))
         return Evaluated(end.paid, end.length, end.solved)

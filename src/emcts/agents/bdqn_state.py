@@ -3,12 +3,11 @@
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, Int32, PyTree
 
 from emcts.agents.bdqn_network import Layers
 from emcts.agents.replay import Replay, Step
-from emcts.agents.state import NEVER, Log
-from emcts.envs import AnyEnvironment
+from emcts.agents.state import Log, count_visits, first_time
 from emcts.types import Key, Replaceable, record
 
 
@@ -36,6 +35,7 @@ class BdqnState(Replaceable):
     """A seed in the middle of its training."""
 
     key: Key
+    evaluation_key: Key
     world: PyTree
     networks: Layers  # [K]
     priors: Layers  # [K]
@@ -61,29 +61,18 @@ class BdqnLearned(Replaceable):
     losses: BdqnLosses
 
 
-def empty_log(env: AnyEnvironment) -> Log:
-    return Log(
-        iterations=jnp.int32(0),
-        train_steps=jnp.int32(0),
-        first_success=jnp.int32(NEVER),
-        solved=jnp.int32(NEVER),
-        not_finite=jnp.int32(NEVER),
-        low_regret=jnp.int32(NEVER),
-        regret_balance=jnp.int32(0),
-        visits=jnp.zeros(getattr(env, "num_states", 0), jnp.int32),
-    )
-
-
-def note_move(log: Log, env: Any, before: Any, success: Bool[Array, ""], step: Int[Array, ""]) -> Log:
-    """`step` is the number of the move among all that were made, from 0 on."""
-    first = (log.first_success == NEVER) & success
-    log = log.replace(first_success=jnp.where(first, step + 1, log.first_success))
+def note_move(log: Log, env: Any, before: Any, success: Bool[Array, ""], move: Int32[Array, ""]) -> Log:
+    """`move` is the number of the move in this iteration, from 0 on."""
+    log = log.replace(first_success=first_time(log.first_success, success, log.env_steps.add(move + 1)))
     if log.visits.shape[0] == 0:
         return log
-    return log.replace(visits=log.visits.at[env.index(before)].add(1, mode="drop"))
+    return log.replace(visits=count_visits(log.visits, env.index(before)))
 
 
-def note_update(log: Log, loss: Float[Array, ""], step: Int[Array, ""]) -> Log:
-    """`step` is how many moves were made."""
-    first = (log.not_finite == NEVER) & ~jnp.isfinite(loss)
-    return log.replace(train_steps=log.train_steps + 1, not_finite=jnp.where(first, step, log.not_finite))
+def note_update(log: Log, loss: Float[Array, ""], moves: int) -> Log:
+    """`moves` were made in this iteration."""
+    return log.replace(
+        train_steps=log.train_steps.add(1),
+        target_age=log.target_age + 1,
+        not_finite=first_time(log.not_finite, ~jnp.isfinite(loss), log.env_steps.add(moves)),
+    )

@@ -62,7 +62,8 @@ def trainer(environment: str, agent: str, settings: Settings, seeds: tuple[int, 
     """Trains the agent with these settings."""
     learner = compose(environment, agent, settings)
     chunk = max(1, settings.steps_between_evaluations // learner.steps_per_iteration)
-    return SeedTrainer(learner, seeds, settings.total_env_steps, chunk)
+    name = f"{environment}/{agent}"
+    return SeedTrainer(learner, seeds, settings.total_env_steps, chunk, name=name)
 
 
 def compose(environment: str, agent: str, settings: Settings) -> Learner:

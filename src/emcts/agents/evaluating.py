@@ -21,7 +21,6 @@ class _Game(Replaceable):
     length: Int[Array, "E"]
     solved: Bool[Array, "E"]
     time: Int[Array, ""]
-    key: Key
 
 
 def evaluate(agent: Agent, state: TrainState, key: Key, *, episodes: int, beta: float = 0.0) -> Evaluated:
@@ -35,7 +34,8 @@ def evaluate(agent: Agent, state: TrainState, key: Key, *, episodes: int, beta: 
         return ~jnp.all(game.over) & (game.time < evaluation.max_steps)
 
     def move(game: _Game) -> _Game:
-        key, plan_key, step_key = jax.random.split(game.key, 3)
+        # Not carried: under `vmap` over seeds, the key of a seed whose episodes are over would be used again.
+        plan_key, step_key = jax.random.split(jax.random.fold_in(play_key, game.time))
         plan = evaluation.planner(plan_key, model, game.state, exploiting_brief(game.state, beta))
         after, outcome = jax.vmap(env.step)(game.state, plan.action, jax.random.split(step_key, episodes))
         success = jax.vmap(agent.worlds.success, in_axes=(None, 0, 0))(env, after, outcome)
@@ -46,7 +46,6 @@ def evaluate(agent: Agent, state: TrainState, key: Key, *, episodes: int, beta: 
             length=game.length + ~game.over,
             solved=game.solved | (success & ~game.over),
             time=game.time + 1,
-            key=key,
         )
 
     start = _Game(
@@ -56,7 +55,6 @@ def evaluate(agent: Agent, state: TrainState, key: Key, *, episodes: int, beta: 
         length=jnp.zeros(episodes, jnp.int32),
         solved=jnp.zeros(episodes, bool),
         time=jnp.int32(0),
-        key=play_key,
     )
     end = jax.lax.while_loop(going, move, start)
     return Evaluated(end.paid, end.length, end.solved)

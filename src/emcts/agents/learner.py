@@ -33,7 +33,7 @@ class EvaluationPlan(Protocol):
 
 @runtime_checkable
 class Learner(Protocol):
-    """An agent, for one seed. Its state is a record that has a `key`, its `world` and a `log`."""
+    """An agent, for one seed. Its state is a record that has a `key`, an `evaluation_key`, its `world` and a `log`."""
 
     @property
     def worlds(self) -> Worlds: ...

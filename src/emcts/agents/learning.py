@@ -15,7 +15,7 @@ from emcts.agents.losses import Learned, batch_loss
 from emcts.agents.planners import exploiting_prior
 from emcts.agents.replay import Sample
 from emcts.agents.spread import alone
-from emcts.agents.state import NEVER, TrainState
+from emcts.agents.state import TrainState, first_time
 from emcts.agents.targets import Context, Searched, Story, Targets
 from emcts.envs.base import choose
 from emcts.models.judges import row
@@ -42,9 +42,9 @@ def learn(agent: Agent, state: TrainState, progress: Float[Array, ""]) -> tuple[
 
     So one search serves them all. `progress` goes from 0 to 1 over the whole training.
     """
-    key, sample_key, target_key = jax.random.split(state.key, 3)
+    key, sample_key, target_key, update_key = jax.random.split(state.key, 4)
     lesson = prepare(agent, state, progress, sample_key, target_key)
-    return study(agent, state.replace(key=key), lesson, target_key)
+    return study(agent, state.replace(key=key), lesson, update_key)
 
 
 def prepare(
@@ -74,26 +74,29 @@ def prepare(
 def study(agent: Agent, state: TrainState, lesson: Lesson, key: Key) -> tuple[TrainState, Learned]:
     """Updates the networks batch by batch, and the priorities of what was sampled."""
     env, spread = agent.world(state.world), agent.spread
-    fresh = _fresh(agent, env, state, key) if agent.memory.fresh else None
+    fresh_key, updates_key = jax.random.split(key)
+    fresh = _fresh(agent, env, state, fresh_key) if agent.memory.fresh else None
 
-    def update(carry: Any, batch: tuple[Story, Targets, Array]) -> tuple[Any, Learned]:
+    def update(carry: Any, batch: tuple[Story, Targets, Array, Key]) -> tuple[Any, Learned]:
         networks, optimiser, novelty = carry
-        story, targets, importance = batch
+        story, targets, importance, key = batch
         gradient, learned = jax.grad(batch_loss, has_aux=True)(
             networks, agent.mind, env, story, targets, importance, agent.weights, spread
         )
         changes, optimiser = agent.optimiser.update(spread.total(gradient), optimiser, networks)
         networks = optax.apply_updates(networks, changes)
         if agent.seen is Seen.TRAINING:
-            lived = _lived(env, jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), story), key)
-            moves = spread.whole(lived)
+            stories = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), story)
+            keys = spread.part(jax.random.split(key, stories.actions.shape[0] * spread.count))
+            moves = spread.whole(_lived(env, stories, keys))
             if fresh is not None:
                 moves = jax.tree.map(lambda *rows: jnp.concatenate(rows), moves, fresh)
             novelty = agent.mind.look(env, networks, novelty, moves)
         return (networks, optimiser, novelty), learned
 
     carry = (state.networks, state.optimiser, state.novelty)
-    batches = (lesson.stories, lesson.targets, lesson.importance)
+    keys = jax.random.split(updates_key, agent.schedule.updates)
+    batches = (lesson.stories, lesson.targets, lesson.importance, keys)
     (networks, optimiser, novelty), learned = jax.lax.scan(update, carry, batches)
     learned = learned.replace(total=spread.total(learned.total), losses=spread.total(learned.losses))
     new = jnp.sqrt(jnp.maximum(lesson.targets.local_variance, 0))
@@ -112,9 +115,10 @@ def study(agent: Agent, state: TrainState, lesson: Lesson, key: Key) -> tuple[Tr
 
 def refresh_target(agent: Agent, state: TrainState) -> TrainState:
     """Copies the networks into the target, every `schedule.target_every` iterations."""
-    due = state.log.iterations % agent.schedule.target_every == 0
+    age = state.log.target_age + 1
+    due = age >= agent.schedule.target_every
     target = jax.tree.map(lambda new, old: jnp.where(due, new, old), state.networks, state.target)
-    return state.replace(target=target)
+    return state.replace(target=target, log=state.log.replace(target_age=jnp.where(due, 0, age)))
 
 
 def recall(agent: Agent, env: Any, state: TrainState, at: Sample) -> Story:
@@ -144,7 +148,7 @@ def recall(agent: Agent, env: Any, state: TrainState, at: Sample) -> Story:
 
 def make_targets(agent: Agent, env: Any, state: TrainState, story: Story, key: Key) -> Targets:
     """Targets by the target networks, and by what is known now."""
-    search_key, ahead_key, step_key, choice_key = jax.random.split(key, 4)
+    search_key, explore_key, value_key, ahead_key, step_key, choice_key = jax.random.split(key, 6)
     mind, reanalyse = agent.mind, agent.reanalyse
     model = mind.models(env, state.target)(state.novelty)
     plain = mind if reanalyse.needs_novelty else mind.known()
@@ -172,8 +176,8 @@ def make_targets(agent: Agent, env: Any, state: TrainState, story: Story, key: K
         story=story,
         discount=mind.discount,
         here=each(search_key, lambda key, states: reanalyse.search(key, search_model, states))(first),
-        explored=lambda states: each(search_key, explore)(states),
-        value=each(search_key, lambda _, states: model.judged(states).value),
+        explored=lambda states: each(explore_key, explore)(states),
+        value=each(value_key, lambda _, states: model.judged(states).value),
         ahead_variance=each(ahead_key, ahead),
         local_variance=functools.cache(local_variance),
     )
@@ -198,12 +202,12 @@ def _each(
     return jax.vmap(lambda state: row(table, env.index(state)))
 
 
-def _lived(env: Any, story: Story, key: Key) -> Moves:
-    """The first moves of stories [B]."""
+def _lived(env: Any, story: Story, keys: Key) -> Moves:
+    """The first moves of stories [B], with a key for each."""
     over = story.terminated[:, 0] | story.truncated[:, 0]
     every = jnp.ones_like(over)
     moves = Moves(story.state(0), story.actions[:, 0], story.rewards[:, 0], story.state(1), over, every)
-    return _ended(env, moves, key)
+    return _ended(env, moves, keys)
 
 
 def _fresh(agent: Agent, env: Any, state: TrainState, key: Key) -> Moves:
@@ -216,20 +220,18 @@ def _fresh(agent: Agent, env: Any, state: TrainState, key: Key) -> Moves:
     over = steps.terminated | steps.truncated
     rows = agent.spread.whole((before, steps.action, steps.reward, after, over, there), axis=1)
     flat = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), rows)
-    return _ended(env, Moves(*flat), key)
+    return _ended(env, Moves(*flat), jax.random.split(key, flat[1].shape[0]))
 
 
-def _ended(env: Any, moves: Moves, key: Key) -> Moves:
+def _ended(env: Any, moves: Moves, keys: Key) -> Moves:
     """What the replay has after the end of an episode is the start of another: the world says what was there."""
-    ended, _ = jax.vmap(env.step, in_axes=(0, 0, None))(moves.before, moves.action, key)
+    ended, _ = jax.vmap(env.step)(moves.before, moves.action, keys)
     return moves.replace(after=jax.vmap(choose)(moves.over, ended, moves.after))
 
 
 def _note(agent: Agent, log: Any, learned: Learned) -> Any:
-    bad = ~jnp.isfinite(learned.total)
-    steps = (log.iterations + 1) * agent.steps_per_iteration
-    first = (log.not_finite == NEVER) & jnp.any(bad)
+    bad = jnp.any(~jnp.isfinite(learned.total))
     return log.replace(
-        train_steps=log.train_steps + agent.schedule.updates,
-        not_finite=jnp.where(first, steps, log.not_finite),
+        train_steps=log.train_steps.add(agent.schedule.updates),
+        not_finite=first_time(log.not_finite, bad, log.env_steps.add(agent.steps_per_iteration)),
     )

@@ -30,7 +30,9 @@ def iteration(
     state, learned = jax.lax.cond(
         learning, lambda state: learn(state, progress), lambda state: (state, nothing), state
     )
-    state = state.replace(log=state.log.replace(iterations=state.log.iterations + 1))
+    state = state.replace(
+        log=state.log.replace(env_steps=state.log.env_steps.add(learner.steps_per_iteration))
+    )
     return learner.refresh_target(state), Metrics(played, learned)
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from emcts.agents.agent import Agent
 from emcts.agents.planners import Brief
-from emcts.agents.state import TrainState
+from emcts.agents.state import TrainState, evaluation_keys
 from emcts.envs import DeepSea
 
 Maps = Mapping[str, Float[Array, "N N"]]
@@ -26,7 +26,7 @@ def uncertainty_maps(agent: Agent) -> Callable[[TrainState], Maps] | None:
         states = jax.vmap(env.state_at)(jnp.arange(env.num_states))
         beta = max(agent.lanes.betas)
         brief = Brief(jnp.full(env.num_states, beta), jnp.ones(env.num_states, bool))
-        plan = agent.acting(jax.random.key(0), model, states, brief)
+        plan = agent.acting(evaluation_keys(state).maps, model, states, brief)
         judged = model.judged(states)
         cells = {
             "visits": state.log.visits.astype(jnp.float32),

@@ -1,7 +1,8 @@
 """What was lived through, in the order it happened, and sampled in proportion to priorities.
 
-A ring of rows, one row per move of all lanes (episodes that run side by side). Sampling is exact: a cumulative sum
-over all priorities, made anew each time. A sum tree would drift.
+A ring of rows, one row per move of all lanes (episodes that run side by side). Sampling descends a tree of sums, made
+anew each time: one that is kept would drift, and a cumulative sum of a million float32 numbers is too coarse for the
+small ones among them.
 """
 
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
 from emcts.agents.spread import WHOLE, Spread
 from emcts.envs.base import choose
@@ -85,13 +86,37 @@ def sample(
     ready = (age >= ahead) & (age < replay.filled)
     mass = jnp.where(ready[:, None], priorities, 0) ** exponent * (priorities > 0)
     mass = jnp.where(ready[:, None], mass, 0).reshape(-1)
-    cumulated = jnp.cumsum(mass)
-    draws = jax.random.uniform(key, (count,)) * cumulated[-1]
-    index = jnp.searchsorted(cumulated, draws, side="right")
-    # Sums made in parallel round apart: they may rise by a digit where no mass is. The last step before stands for it.
-    last = jax.lax.cummax(jnp.where(mass > 0, jnp.arange(rows * lanes, dtype=jnp.int32), 0))
-    index = last[jnp.minimum(index, rows * lanes - 1)]
-    return Sample(index // lanes, index % lanes, mass[index] / cumulated[-1])
+    index, probability = draw(key, mass, count)
+    return Sample(index // lanes, index % lanes, probability)
+
+
+def draw(key: Key, mass: Float[Array, "N"], count: int) -> tuple[Int[Array, "B"], Float[Array, "B"]]:
+    """Draws `count` indices with replacement, in proportion to their mass, and says with what probability each.
+
+    At each node of a binary tree of sums, a random number of its own decides between the two halves. It is compared
+    with the share of the smaller half: there 32 random bits resolve what a float32 of almost 1 does not. A half without
+    mass is never entered.
+    """
+    tree, depth = _sums(mass)
+    bits = jax.random.bits(key, (depth, count), jnp.uint32)
+
+    def descend(node: Int[Array, "B"], bits: UInt32[Array, "B"]) -> tuple[Int[Array, "B"], None]:
+        left, right = tree[2 * node], tree[2 * node + 1]
+        noise = (bits.astype(jnp.float32) + 0.5) * 2.0**-32
+        to_smaller = noise * (left + right) < jnp.minimum(left, right)
+        return 2 * node + jnp.where(left <= right, ~to_smaller, to_smaller), None
+
+    node, _ = jax.lax.scan(descend, jnp.ones(count, jnp.int32), bits)
+    return node - 2**depth, tree[node] / tree[1]
+
+
+def _sums(leaves: Float[Array, "N"]) -> tuple[Float[Array, "nodes"], int]:
+    """A binary tree of sums and its depth. Node 1 is the root, and the halves of node k are 2k and 2k + 1."""
+    depth = (leaves.size - 1).bit_length()
+    levels = [jnp.pad(leaves, (0, 2**depth - leaves.size))]
+    while levels[-1].size > 1:
+        levels.append(levels[-1].reshape(-1, 2).sum(axis=1))
+    return jnp.concatenate([jnp.zeros(1, leaves.dtype), *reversed(levels)]), depth
 
 
 def window(replay: Replay, at: Sample, length: int, spread: Spread = WHOLE) -> Step:

@@ -5,6 +5,7 @@ One program runs on every device of a mesh, each on its seeds, and on its part o
 
 import dataclasses
 import functools
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,9 +22,10 @@ from emcts.agents.learner import Learner
 from emcts.agents.loop import run_chunk
 from emcts.agents.simulator_steps import SimulatorRates
 from emcts.agents.spread import AXIS, Spread
-from emcts.agents.state import NEVER, Log
+from emcts.agents.state import Log, evaluation_keys, first_time
+from emcts.counter import NEVER, Counter
 from emcts.runs.trainer import Find, Progress
-from emcts.types import Replaceable, record
+from emcts.types import Key, Replaceable, record
 
 
 @record
@@ -41,7 +43,8 @@ class Report(Replaceable):
 class SeedTrainer:
     """Trains `seeds` of an agent side by side, and evaluates them after each chunk of iterations.
 
-    Without a `layout`, all devices are used as far as seeds, lanes and batches can be shared among them.
+    Without a `layout`, all devices are used as far as seeds, lanes and batches can be shared among them. Trainers of
+    different `name` draw different random numbers for the same seed, so that agents can be compared as independent.
     """
 
     learner: Learner
@@ -49,6 +52,7 @@ class SeedTrainer:
     total_env_steps: int
     iterations_per_chunk: int
     layout: Layout | None = None
+    name: str = ""  # of the environment and the agent
 
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
@@ -74,7 +78,7 @@ class SeedTrainer:
 
     def advance(self, state: Any) -> tuple[Any, Progress]:
         per_iteration = self.learner.steps_per_iteration
-        first = int(self._iterations(state.log))
+        first = int(self._env_steps(state.log)) // per_iteration
         numbers = np.arange(first, first + self.iterations_per_chunk)
         learning = (numbers + 1) * per_iteration >= self.learner.schedule.warm_up
         share = np.clip(numbers * per_iteration / self.total_env_steps, 0, 1).astype(np.float32)
@@ -84,7 +88,7 @@ class SeedTrainer:
     def evaluate(
         self, state: Any, *, episodes: int, beta: float, seed: int
     ) -> Mapping[str, Float[np.ndarray, "S E"]]:
-        keys = jax.random.split(jax.random.key(seed), len(self.seeds))
+        keys = jax.random.split(_named(jax.random.key(seed), f"{self.name}/evaluate"), len(self.seeds))
         one = functools.partial(self._part.evaluate, episodes=episodes, beta=beta)
         out = jax.device_get(self._everywhere(one, (self._specs, P(SEEDS)), P(SEEDS))(state, keys))
         played = {"return": out.episode_return, "length": out.length.astype(np.float64)}
@@ -124,8 +128,13 @@ class SeedTrainer:
         return self.learner.simulator_rates
 
     @functools.cached_property
-    def _iterations(self) -> Any:
-        return jax.jit(lambda log: log.iterations[0], out_shardings=NamedSharding(self.mesh, P()))
+    def _env_steps(self) -> Any:
+        """The counter of the first seed, which is that of all."""
+
+        def first(log: Log) -> Counter:
+            return jax.tree.map(lambda word: word[0], log.env_steps)
+
+        return jax.jit(first, out_shardings=NamedSharding(self.mesh, P()))
 
     @functools.cached_property
     def _advance(self) -> Any:
@@ -159,7 +168,8 @@ class SeedTrainer:
         return jax.jit(sharded, out_shardings=out_shardings or NamedSharding(self.mesh, P()), **how)
 
     def _init_seeds(self, seeds: Any, worlds: Any) -> Any:
-        return jax.vmap(self.learner.init)(jax.vmap(jax.random.key)(seeds), worlds)
+        keys = jax.vmap(lambda seed: _named(jax.random.key(seed), self.name))(seeds)
+        return jax.vmap(self.learner.init)(keys, worlds)
 
     def _can_share(self, devices: int) -> bool:
         try:
@@ -172,7 +182,7 @@ class SeedTrainer:
         learner = self._part
         state, metrics = run_chunk(learner, state, learning, progress)
         evaluation = learner.evaluation
-        key = jax.random.fold_in(state.key, 0)
+        key = evaluation_keys(state).episodes
         evaluated = learner.evaluate(state, key, episodes=evaluation.episodes, beta=evaluation.beta)
         solved = jnp.float32(jnp.nan) if evaluation.solved is None else evaluation.solved(evaluated)
         state = self._mark_solved(state, solved)
@@ -181,9 +191,7 @@ class SeedTrainer:
 
     def _mark_solved(self, state: Any, share: Float[Array, ""]) -> Any:
         log = state.log
-        first = (log.solved == NEVER) & (share == 1)
-        steps = log.iterations * self.learner.steps_per_iteration
-        return state.replace(log=log.replace(solved=jnp.where(first, steps, log.solved)))
+        return state.replace(log=log.replace(solved=first_time(log.solved, share == 1, log.env_steps)))
 
     def _progress(self, played: Any, report: Report) -> Progress:
         log, learned = report.log, report.learned
@@ -213,8 +221,7 @@ class SeedTrainer:
         }
         if report.discovered is not None:
             metrics["states_discovered"] = report.discovered
-        env_steps = int(log.iterations[0]) * self.learner.steps_per_iteration
-        train_steps = int(log.train_steps[0])
+        env_steps, train_steps = (int(steps.numbers()[0]) for steps in (log.env_steps, log.train_steps))
         simulated = self._simulated(env_steps, train_steps)
         lengths = report.evaluated.length.astype(np.float64).sum(axis=1)
         metrics |= {f"simulator_steps_{what}": np.full(seeds, steps) for what, steps in simulated.items()}
@@ -224,7 +231,7 @@ class SeedTrainer:
             train_steps=train_steps,
             simulator_steps=sum(simulated.values()),
             metrics={name: np.asarray(values, np.float64) for name, values in metrics.items()},
-            finds=self._finds(played, int(log.iterations[0])),
+            finds=self._finds(played, env_steps),
         )
 
     def _simulated(self, env_steps: int, train_steps: int) -> dict[str, int]:
@@ -232,13 +239,13 @@ class SeedTrainer:
         learned = train_steps // self.learner.schedule.updates
         return {"acting": env_steps * self._rates.acting, "reanalyse": learned * self._rates.reanalyse}
 
-    def _finds(self, played: Any, iterations: int) -> tuple[Find, ...]:
+    def _finds(self, played: Any, env_steps: int) -> tuple[Find, ...]:
         """The successes of a chunk whose words a seed had not found before in it."""
         if not played.keepsake:
             return ()
         words, num_words = played.keepsake["words"], played.keepsake["num_words"]
         _, chunk, moves, lanes = played.success.shape
-        first = (iterations - chunk) * moves * lanes
+        first = env_steps - chunk * moves * lanes
         found: dict[tuple[int, tuple[int, ...]], int] = {}
         for seed, k, move, lane in np.argwhere(played.success):
             program = tuple(int(w) for w in words[seed, k, move, lane][: num_words[seed, k, move, lane]])
@@ -252,12 +259,18 @@ def _spec(axis: int) -> P:
     return P(SEEDS) if axis < 0 else P(SEEDS, *[None] * axis, AXIS)
 
 
+def _named(key: Key, name: str) -> Key:
+    """A key that depends on a name, in the same way on every machine."""
+    return jax.random.fold_in(key, jnp.uint32(zlib.crc32(name.encode())))
+
+
 def _is_spec(leaf: Any) -> bool:
     return isinstance(leaf, P)
 
 
-def _or_nan(step: Any) -> np.ndarray:
-    return np.where(step == NEVER, np.nan, step)
+def _or_nan(steps: Counter) -> np.ndarray:
+    numbers = steps.numbers()
+    return np.where(numbers == NEVER, np.nan, numbers.astype(np.float64))
 
 
 def _mean(values: Any) -> np.ndarray:

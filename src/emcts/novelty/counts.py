@@ -8,6 +8,8 @@ from jaxtyping import Array, Bool, Float, Int, Int32, Integer
 from emcts.novelty.base import check_scale
 from emcts.types import Key, Replaceable, record
 
+MOST_VISITS = 2**30  # of an index; later ones are not counted, so that the number does not wrap
+
 
 @record
 class CountsState(Replaceable):
@@ -41,7 +43,7 @@ class Counts:
         return jnp.where(self._inside(x), inverse_count(visits, self.epsilon, self.scale), 0.0)
 
     def update(self, state: CountsState, xs: Int[Array, "B"], mask: Bool[Array, "B"]) -> CountsState:
-        seen = mask & self._inside(xs)
+        seen = mask & self._inside(xs) & (state.visits.at[xs].get(mode="clip") < MOST_VISITS)
         return CountsState(state.visits.at[xs].add(seen.astype(jnp.int32), mode="drop"))
 
     def known(self, state: CountsState) -> Int32[Array, ""]:

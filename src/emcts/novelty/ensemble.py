@@ -5,8 +5,9 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float, Int32, PyTree, Shaped, UInt32
+from jaxtyping import Array, Bool, Float, PyTree, Shaped, UInt32
 
+from emcts.counter import Counter
 from emcts.novelty.base import check_scale
 from emcts.novelty.network import Network, NetworkFactory, blank, build, descend, squared_error
 from emcts.types import Key, Replaceable, record
@@ -22,7 +23,7 @@ class EnsembleState(Replaceable):
     priors: Network
     optimiser_states: PyTree
     seed: UInt32[Array, ""]
-    num_updates: Int32[Array, ""]
+    num_updates: Counter
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Ensemble:
             priors=priors,
             optimiser_states=jax.vmap(self.optimiser.init)(members),
             seed=jax.random.bits(seed_key, (), jnp.uint32),
-            num_updates=jnp.int32(0),
+            num_updates=Counter.of(0),
         )
 
     def variance(self, state: EnsembleState, x: Shaped[Array, "..."]) -> Float[Array, ""]:
@@ -82,7 +83,7 @@ class Ensemble:
         mask: Bool[Array, "B"],
     ) -> EnsembleState:
         """One step of every member's optimiser, on the mean squared distance from the targets."""
-        key = jax.random.fold_in(jax.random.key(state.seed), state.num_updates)
+        key = state.num_updates.fold_into(jax.random.key(state.seed))
         chosen = mask[None] & jax.random.bernoulli(key, _BOOTSTRAP, (self.size, len(mask)))
         rows = blank(xs, mask), blank(targets, mask)
 
@@ -97,7 +98,9 @@ class Ensemble:
             state.members, state.priors, state.optimiser_states, chosen
         )
         return state.replace(
-            members=members, optimiser_states=optimiser_states, num_updates=state.num_updates + mask.any()
+            members=members,
+            optimiser_states=optimiser_states,
+            num_updates=state.num_updates.add(mask.any()),
         )
 
     def _predict(self, member: Network, prior: Network, x: Shaped[Array, "..."]) -> Float[Array, "D"]:

@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, Int32, PyTree
 from emcts.novelty.base import Novelty
 from emcts.types import Key, Replaceable, record
 
+_MOST_VISITS = 2**30  # later ones are not counted, so that the number does not wrap
 _ROUNDING = 1e-6  # relative: draws that differ by less are one number
 
 
@@ -67,7 +68,7 @@ class RewardMoments:
         def total(of_rows: Array) -> Array:
             return jnp.zeros(self.size, of_rows.dtype).at[at].add(of_rows, mode="drop")
 
-        visits = state.visits + total(seen.astype(jnp.int32))
+        visits = jnp.minimum(state.visits + total(seen.astype(jnp.int32)), _MOST_VISITS)
         moved, squares = total(apart), total(apart**2)
         count = jnp.maximum(visits, 1).astype(jnp.float32)
         return RewardMomentsState(

@@ -16,6 +16,9 @@ from emcts.search.walk import Edge, descend_by_functions
 from emcts.search.walkers import Walker, default_walker
 from emcts.types import Key, LoopFn, Number, Params, RecurrentFn
 
+# JAX's default generator makes `fold_in(key, i)` and `split(key, n)[i]` the same key. No split is this long.
+_TIE_BREAK = 2**32 - 1
+
 Descend = Callable[[Tree[Any], Key, Int[Array, ""], Int[Array, "B"]], Edge]
 
 
@@ -59,7 +62,7 @@ def search(
         interior_action_selection_fn,
         max_depth,
         walker,
-        jax.random.fold_in(rng_key, 0),
+        jax.random.fold_in(rng_key, jnp.uint32(_TIE_BREAK)),
     )
     batch = jnp.arange(root.value.shape[0])
 
@@ -90,7 +93,8 @@ def _descent(
     key: Key,
 ) -> Descend:
     """The way down: by rows if both functions are ours, else by calling them."""
-    root_rule, interior_rule = row_rule(root_fn, tree, key), row_rule(interior_fn, tree, key)
+    root_key, interior_key = jax.random.split(key)
+    root_rule, interior_rule = row_rule(root_fn, tree, root_key), row_rule(interior_fn, tree, interior_key)
     if root_rule is None or interior_rule is None:
         return lambda tree, key, _, new_node: descend_by_functions(
             tree, root_fn, interior_fn, max_depth, new_node, key

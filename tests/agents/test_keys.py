@@ -1,0 +1,177 @@
+"""Random keys: none is used twice, and agents, seeds and evaluations have their own."""
+
+import collections
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import emcts
+from emcts.agents import catalogue
+from emcts.agents.learner import Learner
+from emcts.agents.loop import run_chunk
+from emcts.agents.searching import Searching
+from emcts.agents.state import evaluation_keys
+from tests.agents.tiny import CHANGES, CHANGES_OF_AGENTS, trainer
+
+SMALLER = {"batch_size": 4, "updates_per_iteration": 2, "simulations": 3}
+FUNCTIONS = (
+    "split",
+    "bits",
+    "uniform",
+    "normal",
+    "gumbel",
+    "categorical",
+    "dirichlet",
+    "randint",
+    "bernoulli",
+)
+Uses = collections.Counter[tuple[int, int]]
+
+
+def make(agent: str, **changes: Any) -> Any:
+    """A trainer of a stochastic sea, whose chunks are few and short."""
+    tiny = CHANGES_OF_AGENTS.get(("deep-sea", agent), CHANGES["deep-sea"])
+    few = {"batch_size": 4} if agent == "bdqn" else SMALLER
+    settings = dataclasses.replace(
+        catalogue.settings("deep-sea", agent),
+        **{**tiny, **few, "size": 3, "stochastic": True, "steps_between_evaluations": 30, **changes},
+    )
+    return catalogue.trainer("deep-sea", agent, settings, (0,))
+
+
+@pytest.fixture
+def uses(monkeypatch: pytest.MonkeyPatch) -> Iterator[Uses]:
+    """How often each key is used, while programs that are traced from here on run.
+
+    Counted when the programs run, so equal keys count as one, however they were made.
+    """
+    counted: Uses = collections.Counter()
+
+    def count(data: Any) -> None:
+        counted.update(map(tuple, np.asarray(data).reshape(-1, 2).tolist()))
+
+    def wrap(name: str) -> Any:
+        original = getattr(jax.random, name)
+
+        def counting(key: Any, *args: Any, **kwargs: Any) -> Any:
+            jax.debug.callback(count, jax.random.key_data(key))
+            return original(key, *args, **kwargs)
+
+        return counting
+
+    for name in FUNCTIONS:
+        monkeypatch.setattr(jax.random, name, wrap(name))
+    yield counted
+    jax.clear_caches()
+
+
+def assert_used_once(uses: Uses) -> None:
+    jax.effects_barrier()
+    assert len(uses) > 10
+    assert {key: times for key, times in uses.items() if times > 1} == {}
+
+
+@pytest.mark.parametrize(
+    ("agent", "changes"),
+    [
+        ("e-az", {"novelty": "ensemble", "fresh_moves": 4}),
+        ("az-ube", {"ube_target": "root", "value_moves": 2, "reanalysed": 0.5}),
+        ("e-mz", {}),
+        ("bdqn", {}),
+    ],
+)
+def test_no_key_serves_twice_in_training_and_evaluation(
+    agent: str, changes: dict[str, Any], uses: Uses
+) -> None:
+    """Over three chunks: evaluation after one must not have a key that training uses in the next."""
+    one = make(agent, **changes)
+    state = one.init()
+    for _ in range(3):
+        state, progress = one.advance(state)
+    assert progress.train_steps > 0
+    assert_used_once(uses)
+
+
+@pytest.mark.parametrize("policy", [emcts.muzero_policy, emcts.gumbel_muzero_policy, emcts.uct_policy])
+def test_no_key_serves_twice_in_a_search(policy: Any, uses: Uses) -> None:
+    def model(_: Any, key: Any, action: Any, embedding: Any) -> Any:
+        ones = jnp.ones(1)
+        reward = jax.random.normal(key, (1,))
+        step = emcts.RecurrentFnOutput(reward, ones, jnp.zeros((1, 3)), 0 * ones)
+        return step, embedding
+
+    root = emcts.RootFnOutput(jnp.zeros((1, 3)), jnp.zeros(1), jnp.zeros(1))
+    jax.jit(lambda key: policy(None, key, root, model, 6).action)(jax.random.key(5)).block_until_ready()
+    assert_used_once(uses)
+
+
+def trace_chunk(learner: Learner) -> None:
+    """Traces all that training does with one seed."""
+
+    def chunk(state: Any, learning: Any, progress: Any) -> Any:
+        state, metrics = run_chunk(learner, state, learning, progress)
+        keys = evaluation_keys(state)
+        return state, metrics, learner.evaluate(state, keys.episodes, episodes=2, beta=0.0)
+
+    world = learner.worlds.draw(0)
+    state = jax.jit(learner.init).trace(jax.random.key(0), world).out_info
+    jax.jit(chunk).trace(state, jnp.ones(2, bool), jnp.ones(2))
+
+
+@pytest.mark.usefixtures("key_reuse_checked")
+@pytest.mark.parametrize("agent", ["e-az", "az-ube", "e-mz", "bdqn"])
+def test_a_chunk_passes_the_check_for_reuse(agent: str) -> None:
+    trace_chunk(make(agent).learner)
+
+
+@pytest.mark.usefixtures("key_reuse_checked")
+def test_the_check_sees_a_key_that_learning_uses_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    learn = Searching.learn
+
+    def careless(self: Searching, state: Any, progress: Any) -> Any:
+        learn(self, state, progress)
+        return learn(self, state, progress)
+
+    monkeypatch.setattr(Searching, "learn", careless)
+    with pytest.raises(jax.errors.KeyReuseError):
+        trace_chunk(make("e-az").learner)
+
+
+def key_numbers(key: Any) -> set[tuple[int, ...]]:
+    return {tuple(row) for row in np.asarray(jax.random.key_data(key)).tolist()}
+
+
+def test_agents_and_seeds_do_not_share_their_random_numbers() -> None:
+    """In any process: the name enters by a checksum, not by Python's hash."""
+    seeds = (0, 1)
+    keys = [trainer("deep-sea", agent, seeds).init().key for agent in ("e-az", "az-ube", "bdqn")]
+    assert len(set.union(*map(key_numbers, keys))) == 6
+    one = trainer("deep-sea", "bdqn", seeds)
+    expected = [jax.random.fold_in(jax.random.key(seed), jnp.uint32(3960274627)) for seed in seeds]
+    world = jnp.stack([jnp.asarray(one.learner.worlds.draw(seed)) for seed in seeds])
+    wanted = jax.vmap(one.learner.init)(jnp.stack(expected), world)
+    np.testing.assert_array_equal(
+        jax.random.key_data(wanted.key), jax.random.key_data(one.init().key), strict=True
+    )
+
+
+def test_the_same_seed_has_the_same_sea_for_every_agent() -> None:
+    worlds = [trainer("deep-sea", agent, (0, 1)).init().world for agent in ("e-az", "bdqn")]
+    np.testing.assert_array_equal(worlds[0], worlds[1])
+
+
+def test_evaluation_keys_change_with_the_steps_and_leave_training_alone() -> None:
+    one = trainer("deep-sea", "bdqn", (0, 1))
+    state = one.init()
+    before = jax.vmap(evaluation_keys)(state)
+    first = set.union(key_numbers(before.episodes), key_numbers(before.maps), key_numbers(state.key))
+    state, _ = one.advance(state)
+    after = jax.vmap(evaluation_keys)(state)
+    second = set.union(key_numbers(after.episodes), key_numbers(after.maps), key_numbers(state.key))
+    assert len(first) == len(second) == 6
+    assert not first & second

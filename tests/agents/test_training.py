@@ -54,8 +54,8 @@ def test_what_is_known_grows_and_what_is_uncertain_shrinks() -> None:
 @pytest.mark.parametrize("novelty", ["rnd", "ensemble"])
 def test_novelty_can_be_learned(novelty: str) -> None:
     """From the first move to a solved task, with an estimator that is a network."""
-    sea = trainer("deep-sea", "e-az", (0,), novelty)
-    _, reports = advanced(sea, sea.init(), 10)
+    sea = trainer("deep-sea", "e-az", (1,), novelty)
+    _, reports = advanced(sea, sea.init(), 12)
     uncertainty = table(reports, "uncertainty")
     assert uncertainty[-1, 0] < 0.5 * uncertainty[0, 0]
     assert table(reports, "states_discovered")[-1, 0] == 15

@@ -34,6 +34,7 @@ class Report(Replaceable):
     learned: Any
     evaluated: Evaluated
     discovered: Any  # states, or None
+    table_occupancy: Any  # a share, or None
     log: Log
 
 
@@ -177,7 +178,8 @@ class SeedTrainer:
         key = evaluation_keys(state).episodes
         evaluated = learner.evaluate(state, key, episodes=evaluation.episodes, beta=evaluation.beta)
         state = self._mark_solved(state, evaluated)
-        report = Report(metrics.learned, evaluated, learner.discovered(state), state.log)
+        counted = (learner.discovered(state), learner.table_occupancy(state))
+        report = Report(metrics.learned, evaluated, *counted, state.log)
         return state, metrics.played, report
 
     def _mark_solved(self, state: Any, evaluated: Evaluated) -> Any:
@@ -213,6 +215,8 @@ class SeedTrainer:
         }
         if report.discovered is not None:
             metrics["states_discovered"] = report.discovered
+        if report.table_occupancy is not None:
+            metrics["table_occupancy"] = report.table_occupancy
         env_steps = int(log.env_steps.numbers()[0])
         return Progress(
             env_steps=env_steps,

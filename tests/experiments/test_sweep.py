@@ -61,6 +61,8 @@ def test_a_run_is_lengthened_when_more_steps_are_wanted(tmp_path: Path) -> None:
     trained(longer)
     (folder,) = folders_of(RUNNER, tmp_path)
     assert folder.config().total_env_steps == longer.env_steps == 1400
+    assert folder.config().settings["hash_bits"] == 1000, "sizes stay those that it began with"
+    assert RUNNER.differences(folder.config(), CATALOGUE) == {}
     (shorter,) = jobs([RUNNER.changed(total_env_steps=600)], tmp_path, CATALOGUE, "cpu")
     assert shorter.is_over
 

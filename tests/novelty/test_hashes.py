@@ -8,7 +8,8 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emcts.novelty import HashCounts, HashSet, SimHash, xxh32_hash
+from emcts.novelty import HashCounts, HashSet, SimHash, bits_for, xxh32_hash
+from emcts.novelty.hashes import MOST_COUNTED
 
 KEY = jax.random.key(0)
 
@@ -86,6 +87,34 @@ def test_counts_by_hand():
     expected[[3, 90]] = 2 / 2.5, 2 / 1.5
     np.testing.assert_allclose(variances, expected, rtol=1e-6)
     assert known == 2
+
+
+def test_counts_end_where_they_would_wrap():
+    """Also when one batch alone has more of a state than can be counted."""
+    table = HashCounts(4, as_it_is, epsilon=1.0)
+    update, state = jax.jit(table.update), table.init(KEY)
+    for _ in range(3):
+        state = update(state, jnp.full(30_000, 7), jnp.ones(30_000, bool))
+        state = update(state, jnp.array([3, 7, 3]), jnp.array([1, 0, 1], bool))
+    np.testing.assert_array_equal(state.visits[jnp.array([3, 7, 8])], [6, MOST_COUNTED, 0])
+    state = update(table.init(KEY), jnp.full(100_000, 7), jnp.ones(100_000, bool))
+    assert state.visits[7] == MOST_COUNTED
+    assert jax.jit(table.variance)(state, jnp.int32(7)) == pytest.approx(1 / 65_536)
+    assert state.visits.nbytes == 2 * 2**4
+
+
+@pytest.mark.parametrize("table", [HashSet(6, as_it_is), HashCounts(6, as_it_is)])
+def test_occupancy_is_the_share_in_use(table):
+    state = table.update(table.init(KEY), jnp.array([1, 2, 2, 40, 50]), jnp.array([1, 1, 1, 1, 0], bool))
+    assert jax.jit(table.occupancy)(state) == 3 / 64
+
+
+@pytest.mark.parametrize(
+    ("number", "bits"), [(1, 16), (6_000, 16), (2_000_000, 25), (4_096_000, 26), (2**40, 27)]
+)
+def test_a_table_for_a_number_of_states_is_a_tenth_full(number, bits):
+    assert bits_for(number, 27) == bits
+    assert bits == 27 or number <= 2**bits / 10
 
 
 def test_a_longer_hash_is_folded_into_the_table():

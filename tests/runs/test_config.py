@@ -2,11 +2,16 @@
 
 import dataclasses
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from emcts.runs.config import Config, Schedule, fill, flat, plain, refuse_changes, word_size
-from tests.runs.toy import ToyOptimiser, ToySettings
+from emcts.cli.resume import resume
+from emcts.cli.train import train
+from emcts.runs.config import Config, Schedule, fill, flat, plain, refuse_changes, sized, sized_as, word_size
+from emcts.runs.folder import Folder
+from tests.runs.toy import ToyCatalogue, ToyOptimiser, ToySettings
 
 SETTINGS = ToySettings(optimiser=ToyOptimiser(learning_rate=1e-4, betas=(0.5,)), nan_at=7)
 
@@ -25,6 +30,27 @@ def test_a_setting_that_one_side_lacks_is_named() -> None:
         fill(ToySettings(), stored)
     with pytest.raises(ValueError, match=r"setting momentum: only the run's config\.json has it"):
         fill(ToySettings(), {**plain(SETTINGS), "momentum": 0.9})
+
+
+def test_a_size_that_is_left_open_is_decided_once() -> None:
+    begun = sized(ToySettings(total_env_steps=500))
+    assert begun.hash_bits == 500
+    assert sized(begun) == begun
+    longer = ToySettings(total_env_steps=900)
+    assert sized_as(longer, plain(begun)) == dataclasses.replace(longer, hash_bits=500)
+    asked = dataclasses.replace(longer, hash_bits=7)
+    assert sized_as(asked, plain(begun)) == asked
+
+
+def test_a_longer_run_keeps_its_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
+    run = str(tmp_path / "run")
+    toys: Any = ToyCatalogue()
+    train(["plain", "--agent", "walker", "--total-env-steps", "300", "--out", run], toys)
+    assert Folder.open(Path(run)).config().settings["hash_bits"] == 300
+    resume([run, "--steps", "600"], toys)
+    settings = Folder.open(Path(run)).config().settings
+    assert (settings["total_env_steps"], settings["hash_bits"]) == (600, 300)
 
 
 def test_a_changed_setting_is_named_with_both_values() -> None:

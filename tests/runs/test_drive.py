@@ -242,6 +242,28 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
     assert again == ending
 
 
+def test_a_table_that_fills_up_is_warned_of_once(tmp_path: Path) -> None:
+    settings = ToySettings(places=4000, hash_bits=12)
+    folder = make(tmp_path / "run", settings)
+    trainer = Watched(settings, SEEDS, 600, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    _, said = go(folder, trainer)
+    warnings = [line for line in said if line.startswith("warning")]
+    assert len(warnings) == 1
+    assert "12.5% of the hash table is in use" in warnings[0]
+    assert "raise --hash-bits, which is 12" in warnings[0]
+    assert any("table full 15.0%" in line for line in said)
+    assert [line["table_occupancy"] for line in folder.metrics.read()][-1] == 0.15
+    _, said = go(folder, ToyTrainer(settings, SEEDS))
+    assert not [line for line in said if line.startswith("warning")], "it said so before it was stopped"
+
+
+def test_a_table_with_room_is_not_warned_of(tmp_path: Path) -> None:
+    settings = ToySettings(places=10_000)
+    _, said = go(make(tmp_path / "run", settings), ToyTrainer(settings, SEEDS))
+    assert any("table full 10.0%" in line for line in said)
+    assert not [line for line in said if line.startswith("warning")]
+
+
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     folder = make(tmp_path / "run")
     with folder.lock():

@@ -1,7 +1,7 @@
 """A trainer of nothing: a walk that looks like training, small enough to run in milliseconds."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -39,6 +39,11 @@ class ToySettings:
     nan_at: int | None = None  # a loss of the last seed is not finite from this step on
     chunk_seconds: float = 0.0  # sleeps so long in each chunk
     ballast: int = 8  # weights of each seed
+    places: int | None = None  # of a table that each step takes one of
+    hash_bits: int | None = None
+
+    def sized(self) -> "ToySettings":
+        return replace(self, hash_bits=self.total_env_steps if self.hash_bits is None else self.hash_bits)
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,8 @@ class ToyTrainer:
             "uncertainty": 1 / (1 + returns),
             "nan_step": _when(now, self.settings.nan_at, self.seeds, (self.seeds[-1],)),
         }
+        if self.settings.places is not None:
+            metrics["table_occupancy"] = np.full(len(self.seeds), now / self.settings.places)
         finds = tuple(Find(seed, now, (14, 13, (seed + now // 300) % 16)) for seed in self.seeds)
         found = finds if now % 200 == 0 else ()
         return state, Progress(now, now // 10, metrics, found, simulator_steps=2**40 + 32 * now)

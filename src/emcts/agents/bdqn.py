@@ -203,6 +203,9 @@ class Bdqn:
     def discovered(self, state: BdqnState) -> Shaped[Array, ""] | None:
         return states_visited(state.log)
 
+    def table_occupancy(self, state: BdqnState) -> None:
+        return None
+
     def _maps(self, state: BdqnState) -> dict[str, Float[Array, "N N"]]:
         """Visits, and of the action that evaluation takes the mean over members and their standard deviation."""
         env = self.worlds.world(state.world)

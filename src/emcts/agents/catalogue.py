@@ -93,13 +93,16 @@ def _planning(module: ModuleType, presets: Presets, *names: str) -> dict[str, Of
 
 def _on_minatar(environment: str) -> dict[str, Offer]:
     game = environment.removeprefix("minatar-").replace("-", "_")
-    paper = dataclasses.replace(minatar.PAPER, game=game)
+    given = {
+        "default": dataclasses.replace(minatar.BEST, game=game),
+        "paper-minatar": dataclasses.replace(minatar.PAPER, game=game),
+    }
     learned = {
         "default": dataclasses.replace(minatar_mz.BEST, game=game),
         "paper-minatar": dataclasses.replace(minatar_mz.PAPER, game=game),
     }
     return {
-        **_planning(minatar, {"default": paper, "paper-minatar": paper}, *AZ_FAMILY),
+        **_planning(minatar, given, *AZ_FAMILY),
         **_planning(minatar_mz, learned, *MZ_FAMILY),
         "bdqn": Offer({"default": bdqn.MinAtarBdqnSettings(game=game)}, bdqn.in_minatar),
     }

@@ -20,8 +20,10 @@ from emcts.models.judges import DenseJudge, Unaware
 from emcts.models.minds import Mind
 from emcts.models.networks import Networks
 from emcts.models.true import TrueMind
-from emcts.novelty import HashCounts, HashSet, Novelty
+from emcts.novelty import HashCounts, HashSet, Novelty, bits_for
 from emcts.types import Key
+
+MOST_BITS = {"set": 31, "counts": 27}  # 256 MB each
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,8 +41,8 @@ class GumbelSettings:
     """of those: with a beta of 0, and the policy that exploits"""
     novelty: str = "set"
     """set (new until first seen) or counts (falling with the visits)"""
-    hash_bits: int = 24
-    """the table has 2 to the power of this many places"""
+    hash_bits: int | None = None
+    """the table has 2 to the power of this many places; if not given, ten for every step, in at most 256 MB a seed"""
     seen: str = "acting"
     """a state stops being new once it was met (acting) or trained on (training)"""
     discount: float = 0.97
@@ -66,6 +68,10 @@ class GumbelSettings:
     """below 0, targets are pessimistic"""
     evaluation_beta: float = 0.0
     evaluation_episodes: int = 32
+
+    def sized(self) -> "GumbelSettings":
+        """The settings with a number of bits, where they leave it open."""
+        return dataclasses.replace(self, hash_bits=table_bits(self)) if self.novelty in MOST_BITS else self
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,11 +187,18 @@ def lanes_of(settings: GumbelSettings) -> Lanes:
 
 def novelty_of(settings: GumbelSettings) -> Novelty:
     """By the name in the settings."""
-    table: dict[str, Novelty] = {
-        "set": HashSet(settings.hash_bits),
-        "counts": HashCounts(settings.hash_bits, epsilon=1.0),
+    tables: dict[str, Callable[[int], Novelty]] = {
+        "set": HashSet,
+        "counts": lambda bits: HashCounts(bits, epsilon=1.0),
     }
-    return choose(table, settings.novelty, "novelty")
+    return choose(tables, settings.novelty, "novelty")(table_bits(settings))
+
+
+def table_bits(settings: GumbelSettings) -> int:
+    """Those of the settings, or as many as the run needs: every step may lead to a state that is new."""
+    if settings.hash_bits is not None:
+        return settings.hash_bits
+    return bits_for(settings.total_env_steps, MOST_BITS[settings.novelty])
 
 
 def constant_factor(factor: float) -> Callable[[Any], Float[Array, ""]]:

@@ -87,6 +87,9 @@ class Learner(Protocol):
     def discovered(self, state: Any) -> Shaped[Array, ""] | None:
         """How many states it knows; None if it does not count them."""
 
+    def table_occupancy(self, state: Any) -> Float[Array, ""] | None:
+        """The share of its hash table in use; None if it has none."""
+
 
 def states_visited(log: Log) -> Shaped[Array, ""] | None:
     """Of a world of few states; None of any other."""

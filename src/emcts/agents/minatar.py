@@ -36,8 +36,11 @@ class MinAtarSettings(GumbelSettings):
     """after which an evaluation episode is cut off"""
 
 
-PAPER = MinAtarSettings()
-"""The paper's list for SUBLEQ, which it also used here, with the full hash. No better one was looked for."""
+PAPER = MinAtarSettings(hash_bits=24)
+"""The paper's list for SUBLEQ, which it also used here, with the full hash."""
+
+BEST = MinAtarSettings()
+"""The same with a hash table for as many states as there are steps. No better one was looked for."""
 
 
 def az(settings: MinAtarSettings) -> Agent:

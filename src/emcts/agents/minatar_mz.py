@@ -47,7 +47,7 @@ class LearnedMinAtarSettings(MinAtarSettings):
     ensemble_size: int = 5
 
 
-PAPER = LearnedMinAtarSettings(consistency=0.0)
+PAPER = LearnedMinAtarSettings(hash_bits=24, consistency=0.0)
 """The paper's list for SUBLEQ and MinAtar, with a value-equivalent model; it has no MuZero here to compare with."""
 
 BEST = LearnedMinAtarSettings()

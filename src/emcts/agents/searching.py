@@ -89,3 +89,7 @@ class Searching:
         visited = states_visited(state.log)
         known: Any = getattr(self.agent.mind.novelty, "known", None)
         return visited if visited is not None or known is None else known(state.novelty)
+
+    def table_occupancy(self, state: TrainState) -> Float[Array, ""] | None:
+        occupancy: Any = getattr(self.agent.mind.novelty, "occupancy", None)
+        return None if occupancy is None else occupancy(state.novelty)

@@ -30,10 +30,10 @@ class SubleqSettings(GumbelSettings):
     """what of a state can be new: io (how the program behaves on the example) or full (the program too)"""
 
 
-PAPER = SubleqSettings()
+PAPER = SubleqSettings(hash_bits=24)
 """The paper's list, with the IO hash."""
 
-BEST = SubleqSettings(novelty="counts", hash_bits=20, replay_capacity=1_000_000, discount=0.9)
+BEST = SubleqSettings(novelty="counts", replay_capacity=1_000_000, discount=0.9)
 """What worked best here: docs/agents.md says why."""
 
 

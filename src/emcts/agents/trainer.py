@@ -36,6 +36,7 @@ class Report(Replaceable):
     evaluated: Evaluated
     solved: Float[Array, "..."]  # the share of the evaluation, NaN without a notion of it
     discovered: Any  # states, or None
+    table_occupancy: Any  # a share, or None
     log: Log
 
 
@@ -186,7 +187,8 @@ class SeedTrainer:
         evaluated = learner.evaluate(state, key, episodes=evaluation.episodes, beta=evaluation.beta)
         solved = jnp.float32(jnp.nan) if evaluation.solved is None else evaluation.solved(evaluated)
         state = self._mark_solved(state, solved)
-        report = Report(metrics.learned, evaluated, solved, learner.discovered(state), state.log)
+        counted = (learner.discovered(state), learner.table_occupancy(state))
+        report = Report(metrics.learned, evaluated, solved, *counted, state.log)
         return state, metrics.played, report
 
     def _mark_solved(self, state: Any, share: Float[Array, ""]) -> Any:
@@ -221,6 +223,8 @@ class SeedTrainer:
         }
         if report.discovered is not None:
             metrics["states_discovered"] = report.discovered
+        if report.table_occupancy is not None:
+            metrics["table_occupancy"] = report.table_occupancy
         env_steps, train_steps = (int(steps.numbers()[0]) for steps in (log.env_steps, log.train_steps))
         simulated = self._simulated(env_steps, train_steps)
         lengths = report.evaluated.length.astype(np.float64).sum(axis=1)

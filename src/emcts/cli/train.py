@@ -15,7 +15,7 @@ from emcts.cli.catalogue import Catalogue, known
 from emcts.cli.together import Together, join, others_may_die, shared_folder
 from emcts.runs import team
 from emcts.runs.board import WeightsAndBiases, check_wandb
-from emcts.runs.config import Config, Schedule, plain
+from emcts.runs.config import Config, Schedule, plain, sized
 from emcts.runs.display import display_for
 from emcts.runs.drive import drive
 from emcts.runs.folder import Folder, next_free
@@ -67,6 +67,7 @@ def train(arguments: Sequence[str], catalogue: Catalogue) -> None:
     environment, agent, preset, rest = _choose(arguments, catalogue)
     defaults = catalogue.settings(environment, agent, preset)
     options, settings = parse(Options(), defaults, rest, f"emcts train {environment} --agent {agent}")
+    settings = sized(settings)
     config = Config(environment, agent, preset, options.all_seeds(), plain(settings), options.schedule())
     trainer = options.placed(catalogue.trainer(environment, agent, settings, config.seeds))
     if options.wandb:

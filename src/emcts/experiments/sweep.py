@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from emcts.runs.config import TOTAL, Config, Schedule, flat, plain, refuse_changes
+from emcts.runs.config import TOTAL, Config, Schedule, flat, plain, refuse_changes, sized, sized_as
 from emcts.runs.folder import Folder
 from emcts.runs.provenance import provenance
 from emcts.runs.status import find_runs, status
@@ -79,7 +79,7 @@ class Row:
 
     def differences(self, config: Config, catalogue: Catalogue) -> dict[str, list[Any]]:
         """The settings that a run does not share with this row, as [the run's, the row's]; None where one has none."""
-        ours = dict(flat(plain(self.settings(catalogue))))
+        ours = dict(flat(plain(sized_as(self.settings(catalogue), config.settings))))
         theirs = dict(flat(config.settings))
         names = sorted(name for name in ours.keys() | theirs.keys() if name not in PACE)
         return {
@@ -123,14 +123,13 @@ class Job:
         """Of the run, made if it was not begun, lengthened if it was to end sooner. Other settings are refused."""
         settings = self.row.settings(catalogue)
         if not self.begun:
-            config = Config(
-                self.row.environment, self.row.agent, self.row.preset, self.seeds, plain(settings), WHEN_SAVED
-            )
+            names = (self.row.environment, self.row.agent, self.row.preset)
+            config = Config(*names, self.seeds, plain(sized(settings)), WHEN_SAVED)
             return Folder.create(self.path, config, provenance(command))
         folder = Folder.open(self.path)
         config = folder.config()
         longest = max(config.total_env_steps or 0, self.total_env_steps)
-        wanted = plain(dataclasses.replace(settings, **{TOTAL: longest}))
+        wanted = plain(sized_as(dataclasses.replace(settings, **{TOTAL: longest}), config.settings))
         try:
             refuse_changes(config.settings, wanted)
         except ValueError as error:
@@ -142,8 +141,9 @@ class Job:
         return folder
 
     def trainer(self, catalogue: Catalogue, folder: Folder) -> Trainer:
-        total = folder.config().total_env_steps
-        settings = dataclasses.replace(self.row.settings(catalogue), **{TOTAL: total})
+        stored = folder.config().settings
+        settings = dataclasses.replace(self.row.settings(catalogue), **{TOTAL: stored.get(TOTAL)})
+        settings = sized_as(settings, stored)
         return catalogue.trainer(self.row.environment, self.row.agent, settings, self.seeds)
 
 

@@ -4,7 +4,7 @@ from emcts.novelty.base import Fitted, Novelty
 from emcts.novelty.counts import Counts
 from emcts.novelty.ensemble import Ensemble
 from emcts.novelty.hash_functions import SimHash, xxh32_hash
-from emcts.novelty.hashes import HashCounts, HashSet
+from emcts.novelty.hashes import HashCounts, HashSet, bits_for
 from emcts.novelty.noise_aware import NoiseAware, RewardMoments
 from emcts.novelty.normalised import Normalised
 from emcts.novelty.rnd import Rnd
@@ -23,6 +23,7 @@ __all__ = [
     "Rnd",
     "SimHash",
     "as_bytes",
+    "bits_for",
     "xxh32",
     "xxh32_hash",
 ]

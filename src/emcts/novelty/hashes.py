@@ -1,14 +1,15 @@
 """Tables that remember the hashes of what was seen, for worlds too large to count.
 
-Two states that share a hash share an entry: a table with many more entries than states keeps that rare. An update
-takes time by the size of the batch, not of the table, where the state is donated or carried by a loop.
+Two states that share a hash share an entry, and the second looks seen when it is new: in a table that is half full,
+half of all new states do. An update takes time by the size of the batch, not of the table, where the state is donated
+or carried by a loop.
 """
 
 import dataclasses
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int32, Shaped, UInt32
+from jaxtyping import Array, Bool, Float, Int32, Shaped, UInt16, UInt32
 
 from emcts.novelty.base import check_scale
 from emcts.novelty.counts import check_epsilon, inverse_count
@@ -16,6 +17,8 @@ from emcts.novelty.hash_functions import XXH32, Hash
 from emcts.types import Key, Replaceable, record
 
 _WORD = 32  # bits
+MOST_COUNTED = 2**16 - 1  # visits of an entry of `HashCounts`
+PLACES_PER_STATE = 10  # of a table that is sized for a number of states
 
 
 @record
@@ -29,7 +32,7 @@ class HashSetState(Replaceable):
 class HashCountsState(Replaceable):
     """How often each hash was seen."""
 
-    visits: UInt32[Array, "N"]
+    visits: UInt16[Array, "N"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,10 +68,17 @@ class HashSet:
         """How many different hashes were seen."""
         return jnp.sum(jax.lax.population_count(state.words), dtype=jnp.uint32)
 
+    def occupancy(self, state: HashSetState) -> Float[Array, ""]:
+        """The share of the table in use."""
+        return self.known(state) / 2.0**self.bits
+
 
 @dataclasses.dataclass(frozen=True)
 class HashCounts:
-    """eta = scale / (n + epsilon), where n counts what shares the hash of `x`. The table has 2**bits numbers."""
+    """eta = scale / (n + epsilon), where n counts what shares the hash of `x`. The table has 2**bits numbers.
+
+    They have 16 bits, and counting ends at `MOST_COUNTED`: eta falls to scale / 65,535, and no further.
+    """
 
     bits: int = 20
     hash: Hash = XXH32
@@ -81,21 +91,35 @@ class HashCounts:
         check_scale(self.scale)
 
     def init(self, key: Key) -> HashCountsState:
-        return HashCountsState(jnp.zeros(2**self.bits, jnp.uint32))
+        return HashCountsState(jnp.zeros(2**self.bits, jnp.uint16))
 
     def variance(self, state: HashCountsState, x: Shaped[Array, "..."]) -> Float[Array, ""]:
-        visits = _read(state.visits, self._entry(x))
+        visits = state.visits.at[self._entry(x)].get(mode="promise_in_bounds")
         return inverse_count(visits, self.epsilon, self.scale)
 
     def update(
         self, state: HashCountsState, xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]
     ) -> HashCountsState:
-        entries = jax.vmap(self._entry)(xs)
-        return HashCountsState(_add(state.visits, entries, mask.astype(jnp.uint32)))
+        hashed = jax.vmap(lambda x: _fold(self.hash(x), self.bits))(xs)
+        # One sort of both, by the entry: equal ones are then neighbours, and all of them write the sum for all.
+        both = jnp.sort(2 * hashed + mask)
+        entries, counted = (both >> 1).astype(jnp.int32), (both & 1).astype(jnp.int32)
+        differ = entries[1:] != entries[:-1]
+        first, last = jnp.append(True, differ), jnp.append(differ, True)
+        sums = jnp.cumsum(counted)
+        up_to_last = jax.lax.cummin(jnp.where(last, sums, len(counted)), reverse=True)
+        up_to_first = jax.lax.cummax(jnp.where(first, sums - counted, 0))
+        before = state.visits.at[entries].get(mode="promise_in_bounds").astype(jnp.int32)
+        after = jnp.minimum(before + up_to_last - up_to_first, MOST_COUNTED).astype(jnp.uint16)
+        return HashCountsState(state.visits.at[entries].set(after, mode="promise_in_bounds"))
 
     def known(self, state: HashCountsState) -> UInt32[Array, ""]:
         """How many different hashes were seen."""
         return jnp.sum(state.visits > 0, dtype=jnp.uint32)
+
+    def occupancy(self, state: HashCountsState) -> Float[Array, ""]:
+        """The share of the table in use."""
+        return self.known(state) / 2.0**self.bits
 
     def _entry(self, x: Shaped[Array, "..."]) -> Int32[Array, ""]:
         return _fold(self.hash(x), self.bits).astype(jnp.int32)
@@ -122,6 +146,11 @@ def _add(
     table: UInt32[Array, "N"], index: Int32[Array, "B"], values: UInt32[Array, "B"]
 ) -> UInt32[Array, "N"]:
     return table.at[index].add(values, mode="promise_in_bounds")
+
+
+def bits_for(number: int, most: int) -> int:
+    """The fewest bits with which so many states occupy a tenth of a table at most; from 16 up to `most`."""
+    return min(max(16, (PLACES_PER_STATE * number - 1).bit_length()), most)
 
 
 def _check_bits(bits: int, most: int) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 TOTAL = "total_env_steps"  # the one setting that may grow when a run is resumed
+SIZES = ("hash_bits",)  # settings that may be left open, and are decided when a run begins
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,17 @@ class Config:
 def plain(value: Any) -> dict[str, Any]:
     """A dataclass as JSON gives it back: dictionaries, lists, numbers, text and None."""
     return json.loads(json.dumps(dataclasses.asdict(value)))
+
+
+def sized(settings: Any) -> Any:
+    """The settings with every size that they leave open (None), to begin a run with."""
+    return settings.sized() if hasattr(settings, "sized") else settings
+
+
+def sized_as(settings: Any, stored: Mapping[str, Any]) -> Any:
+    """The settings with the sizes that a run began with, where they leave them open. More steps do not change these."""
+    open_sizes = [name for name in SIZES if getattr(settings, name, 0) is None]
+    return dataclasses.replace(settings, **{name: stored[name] for name in open_sizes if name in stored})
 
 
 def fill(defaults: Any, stored: Mapping[str, Any], path: str = "") -> Any:

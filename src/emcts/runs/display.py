@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from emcts.runs import team
-from emcts.runs.summary import Latest, mean
+from emcts.runs.summary import Latest, largest, mean
 
 LINE_SECONDS = 5.0
 RATE_CHUNKS = 10  # over which the speed is measured
@@ -46,11 +46,16 @@ class Standing:
             "first reward": f"{np.mean(reached):,.0f} ({len(reached)} of {seeds})" if reached else "-",
             "solved": f"{solved} of {seeds}",
             "states": _number(mean(self.latest, "states_discovered")),
+            "table full": _share(largest(self.latest, "table_occupancy")),
             "uncertainty": _number(mean(self.latest, "uncertainty")),
             "steps/s": _number(self.steps_per_second),
             "left": _duration(self.seconds_left),
         }
-        unsaid = {"states": "states_discovered", "uncertainty": "uncertainty"}
+        unsaid = {
+            "states": "states_discovered",
+            "table full": "table_occupancy",
+            "uncertainty": "uncertainty",
+        }
         return {name: text for name, text in shown.items() if name not in unsaid or self._said(unsaid[name])}
 
     def _said(self, name: str) -> bool:
@@ -191,6 +196,10 @@ def _number(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
 
 
 def _duration(seconds: float | None) -> str:

@@ -19,8 +19,11 @@ from emcts.runs.folder import Folder
 from emcts.runs.interruption import Interruption
 from emcts.runs.journal import Journal, Unwritten
 from emcts.runs.provenance import provenance
-from emcts.runs.summary import mean
+from emcts.runs.summary import Latest, largest, mean
 from emcts.runs.trainer import Progress, Trainer
+
+OCCUPANCY = "table_occupancy"
+CROWDED = 0.1  # the share of a hash table in use from which on a run warns
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,11 @@ def drive(
             while not over:
                 state, progress = trainer.advance(state)
                 env_steps = progress.env_steps
+                before = journal.latest
                 journal.write(progress)
                 display.show(clock.standing(env_steps, trainer.total_env_steps, journal.latest))
+                if (warning := _crowded(before, journal.latest, config)) is not None:
+                    display.say(warning)
                 if (problem := _not_finite(trainer.seeds, progress)) is not None:
                     kept = checkpoints.save_broken(state, env_steps)
                     return _end(journal, made_by, display, _broken(problem, kept, checkpoints))
@@ -130,6 +136,19 @@ def _not_finite(seeds: Sequence[int], progress: Progress) -> str | None:
         if np.isfinite(step)
     ]
     return ", ".join(broken) or None
+
+
+def _crowded(before: Latest, now: Latest, config: Config) -> str | None:
+    """A warning when a hash table has become too full, which it does once in a run."""
+    fullest = largest(now, OCCUPANCY) or 0.0
+    if fullest <= CROWDED or (largest(before, OCCUPANCY) or 0.0) > CROWDED:
+        return None
+    bits = config.settings.get("hash_bits")
+    advice = "raise --hash-bits" + (f", which is {bits}" if bits is not None else "")
+    return (
+        f"warning: {fullest:.1%} of the hash table is in use, and as much of what is new looks seen. This run goes "
+        f"on; for the next one {advice}: each bit more halves the share"
+    )
 
 
 def _broken(problem: str, kept: object, checkpoints: Checkpoints) -> Ending:

@@ -41,6 +41,11 @@ def mean(latest: Latest, name: str) -> float | None:
     return float(np.mean(values)) if values else None
 
 
+def largest(latest: Latest, name: str) -> float | None:
+    """Of the seeds that have said it; None if none has."""
+    return max((line[name] for line in latest.values() if name in line), default=None)
+
+
 def summary(seeds: Sequence[int], latest: Latest, state: str, total: int) -> dict[str, Any]:
     """The content of `summary.json`, less where it was made. A step that never came is null."""
     return {

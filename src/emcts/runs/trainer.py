@@ -22,9 +22,9 @@ class Progress:
     """What one chunk of training did, on the host. Steps are those of each seed, all episodes counted.
 
     `metrics` are [S] floats by name, NaN where there is nothing to say (yet). Known to the display and the summary:
-    `return`, `first_reward_step`, `solved_step`, `regret_step`, `states_discovered`, `uncertainty`, and `nan_step`,
-    which is finite once a loss was not. `simulator_steps` are those that searches took for acting and Reanalyse, where
-    they step the environment itself.
+    `return`, `first_reward_step`, `solved_step`, `regret_step`, `states_discovered`, `table_occupancy`, `uncertainty`,
+    and `nan_step`, which is finite once a loss was not. `simulator_steps` are those that searches took for acting and
+    Reanalyse, where they step the environment itself.
     """
 
     env_steps: int

@@ -1,5 +1,6 @@
 """Stochastic Deep Sea after a bad first draw at its goal: agents come back, unless they ignore noise."""
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from emcts.agents import catalogue, deep_sea
 from emcts.agents.planners import Brief, Planner, Puct, UbeAtRoot, Uct
 from emcts.envs import DeepSea
 from emcts.models.codecs import MeanCategorical
@@ -16,6 +18,8 @@ from emcts.models.networks import finite_networks, pair_index
 from emcts.models.true import TrueMind
 from emcts.models.ube import horizon_factor
 from emcts.novelty import Counts, NoiseAware, Novelty, RewardMoments
+from emcts.novelty.noise_aware import NoiseAwareState
+from tests.agents import tiny
 
 KEY = jax.random.key(0)
 ENV = DeepSea(4, seed=3, stochastic=True)
@@ -108,3 +112,29 @@ def test_novelty_behind_a_leaf_does_not_count_noise() -> None:
         assert np.all(np.asarray(out.value_variance)[deep] <= ENV.size * novelty + 1e-6)
         corner = (np.asarray(states.row) == ENV.size - 1) & (np.asarray(states.column) == 0)
         assert float(out.reward_variance[corner][0]) == pytest.approx(1 / VISITS, rel=0.5)
+
+
+def test_without_noise_training_does_not_change_in_the_last_digit() -> None:
+    """Moments are kept by default: what they say of a deterministic environment is 0."""
+    runs = []
+    for aware in (True, False):
+        settings = dataclasses.replace(
+            catalogue.settings("deep-sea", "e-az"), **tiny.DEEP_SEA, reward_noise=aware
+        )
+        sea = catalogue.trainer("deep-sea", "e-az", settings, (0, 1))
+        state, reports = tiny.advanced(sea, sea.init(), 3)
+        assert isinstance(state.novelty, NoiseAwareState) == aware
+        runs.append(reports)
+    for one, two in zip(*runs, strict=True):
+        for name in one.metrics:
+            np.testing.assert_array_equal(one.metrics[name], two.metrics[name], err_msg=name)
+
+
+def test_beta_is_larger_where_rewards_have_noise() -> None:
+    betas = {}
+    for stochastic in (False, True):
+        settings = dataclasses.replace(deep_sea.BEST, stochastic=stochastic)
+        betas[stochastic] = max(deep_sea.e_az(settings).lanes.betas)
+        given = dataclasses.replace(settings, beta=2.5)
+        assert max(deep_sea.e_az(given).lanes.betas) == 2.5
+    assert betas == {False: 1.0, True: 10.0}

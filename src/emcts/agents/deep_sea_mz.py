@@ -33,6 +33,8 @@ from emcts.types import Key
 class LearnedSeaSettings(SeaSettings):
     """With a learned model."""
 
+    beta: float | None = 1.0
+    """what a standard deviation is worth to an episode that explores"""
     sequence: int = 5
     """steps that the model is unrolled for when it learns"""
     batch_size: int = 64

@@ -147,8 +147,8 @@ class NoiseAware:
     rewards: RewardMoments
 
     def init(self, key: Key) -> NoiseAwareState:
-        seen_key, paid_key = jax.random.split(key)
-        return NoiseAwareState(self.novelty.init(seen_key), self.rewards.init(paid_key))
+        # Moments are not drawn: so the novelty estimator is the same with them and without.
+        return NoiseAwareState(self.novelty.init(key), self.rewards.init(key))
 
     def variance(self, state: NoiseAwareState, x: Int[Array, ""]) -> Float[Array, ""]:
         return self.novelty.variance(state.seen, x)

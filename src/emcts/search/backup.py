@@ -13,17 +13,14 @@ from emcts.types import RecurrentFnOutput
 
 Fields = dict[str, Array]
 
-EVALUATED = (
-    "raw_values",
-    "raw_value_stds",
+EXPANDED_FROM = (
+    "node_visits",
     "node_values",
     "node_value_stds",
     "edge_rewards",
-    "edge_reward_variances",
     "edge_qvalues",
     "edge_qvalue_stds",
 )
-EXPANDED_FROM = ("node_visits", *EVALUATED)
 CLIMBED_FROM = (
     "node_visits",
     "node_values",
@@ -47,20 +44,32 @@ def expand(node: Fields, step: RecurrentFnOutput, propagation: Propagation) -> t
     """The node at the end of an edge after the model was asked, and what its parent gets of it.
 
     A terminal node, or one at the depth limit, is evaluated again by each simulation that ends there. Where the model
-    draws rewards or values at random, estimates are means over all evaluations; the discount is that of the last.
+    draws rewards or values at random, they, their returns and the stds are means over all evaluations; the discount and
+    the variance of the reward are those of the last.
     """
     nu = step.reward + step.discount * step.value
     variance = propagation(step.reward_variance, step.discount, step.value_variance)
-    value_std, std = jnp.sqrt(step.value_variance), jnp.sqrt(variance)
-    rewards = (step.reward, step.reward_variance)
-    evaluated = (step.value, value_std, step.value, value_std, *rewards, nu, std)
     visits = node["node_visits"]
-    # This form of a mean leaves it as it is, to the last digit, if the model says the same again.
-    means = {
-        name: node[name] + (new - node[name]) / (visits + 1)
-        for name, new in zip(EVALUATED, evaluated, strict=True)
+
+    def mean(name: str, new: Array) -> Array:
+        # This form of a mean leaves it as it is, to the last digit, if the model says the same again.
+        return node[name] + (new - node[name]) / (visits + 1)
+
+    value = mean("node_values", step.value)
+    value_std = mean("node_value_stds", jnp.sqrt(step.value_variance))
+    fields = {
+        "node_visits": visits + 1,
+        "raw_values": value,
+        "raw_value_stds": value_std,
+        "node_values": value,
+        "node_value_stds": value_std,
+        "edge_rewards": mean("edge_rewards", step.reward),
+        "edge_reward_variances": step.reward_variance,
+        "edge_discounts": step.discount,
+        "edge_qvalues": mean("edge_qvalues", nu),
+        "edge_qvalue_stds": mean("edge_qvalue_stds", jnp.sqrt(variance)),
     }
-    return {"node_visits": visits + 1, "edge_discounts": step.discount, **means}, Return(nu, variance)
+    return fields, Return(nu, variance)
 
 
 def climb(node: Fields, arriving: Return, propagation: Propagation) -> tuple[Fields, Return]:

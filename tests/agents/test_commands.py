@@ -139,7 +139,14 @@ def test_programs_that_solve_a_task_are_kept() -> None:
         ),
         (("deep-sea", "--agent", "e-az", "--total-env-steps", "0"), "total_env_steps is 0: give at least 1"),
         (("deep-sea", "--agent", "e-az", "--reanalysed", "2"), "fraction is 2.0: give a share from 0 to 1"),
-        (("deep-sea", "--agent", "e-az", "--ube-moves", "3"), "follows 3 moves of the story: give 0 or 1"),
+        (
+            ("deep-sea", "--agent", "e-az", "--ube-moves", "-1"),
+            "follows -1 moves of the story: give 0 or more",
+        ),
+        (
+            ("deep-sea", "--agent", "e-az", "--discount", "1", "--leaf-horizon", "endless"),
+            "discount of 1 bounds no endless sum: give --leaf-horizon episode",
+        ),
         (
             ("subleq", "--agent", "e-az", "--exploiting-episodes", "0"),
             "exploiting_episodes is 0: give 1 to 128",

@@ -80,7 +80,7 @@ def assert_used_once(uses: Uses) -> None:
     ("agent", "changes"),
     [
         ("e-az", {"novelty": "ensemble", "fresh_moves": 4}),
-        ("az-ube", {"ube_target": "root", "value_moves": 2, "reanalysed": 0.5}),
+        ("az-ube", {"ube_target": "root", "ube_moves": 2, "value_moves": 2, "reanalysed": 0.5}),
         ("e-mz", {}),
         ("bdqn", {}),
     ],

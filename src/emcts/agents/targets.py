@@ -71,7 +71,7 @@ ValueRule = Callable[[Context], Float[Array, "M"]]
 UbeRule = Callable[[Context], Float[Array, "M"]]
 
 
-class Followed(NamedTuple):
+class NStepWindow(NamedTuple):
     """How far a story is followed: `counts` marks its moves up to the first end, or up to where it was cut off.
 
     A move that was cut off does not count, since the state that it led to was not kept.
@@ -85,7 +85,7 @@ class Followed(NamedTuple):
         return self.counts.sum(axis=1)
 
 
-def follow(story: Story, n: int) -> Followed:
+def follow(story: Story, n: int) -> NStepWindow:
     """The first `n` moves of each story. A move that is both terminated and truncated is terminated."""
     if n > (there := story.rewards.shape[1]):
         raise ValueError(f"{n} moves are asked of stories of {there}: raise Reanalyse's moves")
@@ -93,11 +93,11 @@ def follow(story: Story, n: int) -> Followed:
     cut_off = story.truncated[:, :n] & ~terminated
     ends = (terminated | cut_off).astype(jnp.int32)
     counts = (jnp.cumsum(ends, axis=1) - ends == 0) & ~cut_off
-    return Followed(counts, jnp.any(terminated & counts, axis=1))
+    return NStepWindow(counts, jnp.any(terminated & counts, axis=1))
 
 
 def discounted(
-    of_moves: Float[Array, "M n"], rest: Float[Array, "M"], followed: Followed, discount: float
+    of_moves: Float[Array, "M n"], rest: Float[Array, "M"], followed: NStepWindow, discount: float
 ) -> Float[Array, "M"]:
     """The discounted sum over the moves that count, and what is left after them, unless the episode is over."""
     powers = discount ** jnp.arange(of_moves.shape[1])

@@ -1,0 +1,93 @@
+"""Which rule makes a target: without bias where rewards have noise, and without actions that are not legal."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import emcts
+from emcts.agents import catalogue
+from emcts.agents.planners import Gumbel
+from emcts.agents.searching import Searching
+from emcts.agents.targets import (
+    Reanalyse,
+    Story,
+    largest_edge,
+    searched_or_td,
+    searched_value,
+    value_rule,
+)
+from emcts.models.judges import StateJudgement
+from tests.agents.test_targets import KEY, context
+
+
+def test_an_exploration_policy_is_not_taught_illegal_actions() -> None:
+    """Three of ten actions are legal, and the search tries no other."""
+    legal = jnp.arange(10) < 3
+
+    class Model:
+        def judged(self, states: Any) -> StateJudgement:
+            nothing = jnp.zeros(states.shape)
+            return StateJudgement(
+                jnp.zeros((*states.shape, 10)), jnp.zeros((*states.shape, 10)), nothing, nothing
+            )
+
+        def root(self, states: Any, prior: Any) -> emcts.RootFnOutput:
+            logits = jnp.where(legal[None], prior(self.judged(states)), -jnp.inf)
+            return emcts.RootFnOutput(logits, jnp.zeros(states.shape), states, jnp.full(states.shape, 9.0))
+
+        def recurrent_fn(self, prior: Any) -> Any:
+            return lambda _, key, actions, states: (
+                self.step(states, actions, key).replace(prior_logits=prior(self.judged(states))),
+                states,
+            )
+
+        def step(self, states: Any, actions: Any, key: Any) -> emcts.RecurrentFnOutput:
+            nothing, one = jnp.zeros(states.shape), jnp.ones(states.shape)
+            return emcts.RecurrentFnOutput(nothing, nothing, None, nothing, one, nothing)
+
+        def illegal(self, states: Any) -> Any:
+            return jnp.broadcast_to(~legal, (*states.shape, 10))
+
+    reanalyse = Reanalyse(Gumbel(6), searched_value, largest_edge, exploration_beta=1.0)
+    searched = reanalyse.search(KEY, Model(), jnp.zeros(2))
+    np.testing.assert_allclose(searched.exploration, np.array([[1 / 3] * 3 + [0] * 7] * 2), rtol=1e-6)
+    np.testing.assert_allclose(searched.edge_variance, 1.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize("mean", [0.0, 1.0])
+def test_value_targets_of_noisy_rewards_have_no_bias(mean: float) -> None:
+    """A correct search, and rewards of N(mean, 1) that end the episode."""
+    number = 20_000
+    noise = jax.random.normal(KEY, (number, 1))
+    story = Story(
+        states=jnp.arange(2 * number).reshape(number, 2),
+        actions=jnp.zeros((number, 1), jnp.int32),
+        rewards=mean + noise,
+        terminated=jnp.ones((number, 1), bool),
+        truncated=jnp.zeros((number, 1), bool),
+        policy=jnp.zeros((number, 2)),
+    )
+    seen = context(story, np.zeros((number, 2)))
+    seen = dataclasses.replace(seen, here=seen.here.replace(value=jnp.full(number, mean)))
+    assert float(value_rule(deterministic=False)(seen).mean()) == pytest.approx(mean, abs=1e-3)
+    assert float(value_rule(deterministic=True)(seen).mean()) == pytest.approx(mean + 0.4, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("environment", "changes", "rule"),
+    [
+        ("deep-sea", {}, searched_or_td),
+        ("deep-sea", {"stochastic": True}, searched_value),
+        ("subleq", {}, searched_or_td),
+        ("minatar-breakout", {}, searched_value),
+    ],
+)
+def test_the_environment_decides_which_value_target(environment: str, changes: Any, rule: Any) -> None:
+    settings = dataclasses.replace(catalogue.settings(environment, "e-az"), **changes)
+    learner = catalogue.compose(environment, "e-az", settings)
+    assert isinstance(learner, Searching)
+    assert learner.agent.reanalyse.value is rule

@@ -41,7 +41,7 @@ TOY = Experiment(
 def toys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In a folder of its own, with the toy catalogue and an experiment of toys."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("emcts.cli.catalogue.installed", ToyCatalogue)
+    monkeypatch.setattr("emcts.agents.catalogue.installed", ToyCatalogue)
     monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
     monkeypatch.setattr(command, "EXPERIMENTS", {"toy": TOY})
 

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 def toys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In a folder of its own, with the toy catalogue, and pictures only where `plot` draws them."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("emcts.cli.catalogue.installed", ToyCatalogue)
+    monkeypatch.setattr("emcts.agents.catalogue.installed", ToyCatalogue)
     monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
 
 

@@ -40,7 +40,7 @@ grid = {ballast = [7, 9]}
 @pytest.fixture
 def toys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("emcts.cli.catalogue.installed", ToyCatalogue)
+    monkeypatch.setattr("emcts.agents.catalogue.installed", ToyCatalogue)
     monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
 
 

@@ -14,7 +14,7 @@ from tests.runs.toy import ToyCatalogue
 @pytest.fixture(autouse=True)
 def toys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("emcts.cli.catalogue.installed", ToyCatalogue)
+    monkeypatch.setattr("emcts.agents.catalogue.installed", ToyCatalogue)
     monkeypatch.setattr(command, "EXPERIMENTS", {"toy": TOY})
 
 

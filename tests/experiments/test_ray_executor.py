@@ -69,7 +69,7 @@ def executor(marks: Path) -> Iterator[RayExecutor]:
 def in_workers(executor: RayExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """In a folder of its own, with commands that train marked toys on that Ray."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("emcts.cli.catalogue.installed", MarkedCatalogue)
+    monkeypatch.setattr("emcts.agents.catalogue.installed", MarkedCatalogue)
     monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
     monkeypatch.setattr("emcts.cli.where.on_ray", lambda address, share: nullcontext(executor))
     monkeypatch.setattr(command, "EXPERIMENTS", {"toy": TOY})

@@ -96,11 +96,12 @@ class ToyTrainer:
 
 
 class ToyCatalogue:
-    ENVIRONMENTS = {"plain": "a walk", "hilly": "a walk, uphill"}  # noqa: RUF012
-    AGENTS = {"walker": "walks", "runner": "walks faster"}  # noqa: RUF012
+    @property
+    def environments(self) -> dict[str, str]:
+        return {"plain": "a walk", "hilly": "a walk, uphill"}
 
     def agents(self, environment: str) -> dict[str, str]:
-        return self.AGENTS
+        return {"walker": "walks", "runner": "walks faster"}
 
     def presets(self, environment: str, agent: str) -> tuple[str, ...]:
         return ("short", "long")
@@ -108,6 +109,9 @@ class ToyCatalogue:
     def settings(self, environment: str, agent: str, preset: str | None = None) -> ToySettings:
         speed = ToyOptimiser(learning_rate={"walker": 0.1, "runner": 0.5}[agent])
         return ToySettings(total_env_steps={None: 1000, "short": 1000, "long": 5000}[preset], optimiser=speed)
+
+    def smoke_changes(self, environment: str, agent: str) -> dict[str, Any]:
+        return {"total_env_steps": 200}
 
     def trainer(
         self, environment: str, agent: str, settings: ToySettings, seeds: tuple[int, ...]

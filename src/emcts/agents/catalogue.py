@@ -7,11 +7,12 @@ from typing import Any
 
 from emcts.agents import bdqn_settings as bdqn
 from emcts.agents import deep_sea, deep_sea_mz, minatar, minatar_mz, subleq
-from emcts.agents.choice import choose
 from emcts.agents.learner import Learner
 from emcts.agents.searching import Searching
 from emcts.agents.trainer import SeedTrainer
 from emcts.envs.minatar import GAMES
+from emcts.registry import lookup
+from emcts.training.catalogue import Catalogue
 
 AGENTS: Mapping[str, str] = {
     "e-az": "Epistemic AlphaZero: its search carries uncertainty, and explores by it",
@@ -41,9 +42,39 @@ class Offer:
     learner: Callable[[Settings], Learner]
 
 
+def installed() -> Catalogue:
+    """Returns the catalogue of this package. Other processes find it by the name of this function."""
+    return _Installed()
+
+
+class _Installed:
+    """The functions of this module, as an object."""
+
+    environments = ENVIRONMENTS
+
+    def agents(self, environment: str) -> Mapping[str, str]:
+        return agents(environment)
+
+    def presets(self, environment: str, agent: str) -> tuple[str, ...]:
+        return presets(environment, agent)
+
+    def settings(self, environment: str, agent: str, preset: str | None = None) -> Settings:
+        return settings(environment, agent, preset)
+
+    def smoke_changes(self, environment: str, agent: str) -> Mapping[str, Any]:
+        names = {setting.name for setting in dataclasses.fields(settings(environment, agent))}
+        small = _SMOKE["minatar" if environment.startswith("minatar") else environment]
+        return {name: value for name, value in small.items() if name in names}
+
+    def trainer(
+        self, environment: str, agent: str, settings: Settings, seeds: tuple[int, ...]
+    ) -> SeedTrainer:
+        return trainer(environment, agent, settings, seeds)
+
+
 def agents(environment: str) -> Mapping[str, str]:
     """Those that can be trained there, with a description."""
-    offers = choose(_OFFERS, environment, "environment")
+    offers = lookup(_OFFERS, environment, "environment")
     return {name: what for name, what in AGENTS.items() if name in offers}
 
 
@@ -55,7 +86,7 @@ def presets(environment: str, agent: str) -> tuple[str, ...]:
 def settings(environment: str, agent: str, preset: str | None = None) -> Settings:
     """The values of a preset for an agent."""
     table = _offer(environment, agent).presets
-    return choose(table, next(iter(table)) if preset is None else preset, "preset")
+    return lookup(table, next(iter(table)) if preset is None else preset, "preset")
 
 
 def trainer(environment: str, agent: str, settings: Settings, seeds: tuple[int, ...]) -> SeedTrainer:
@@ -72,8 +103,8 @@ def compose(environment: str, agent: str, settings: Settings) -> Learner:
 
 
 def _offer(environment: str, agent: str) -> Offer:
-    offers = choose(_OFFERS, environment, "environment")
-    choose(AGENTS, agent, "agent")
+    offers = lookup(_OFFERS, environment, "environment")
+    lookup(AGENTS, agent, "agent")
     if agent not in offers:
         raise ValueError(
             f"there is no agent {agent!r} for {environment}: choose one of {', '.join(agents(environment))}"
@@ -129,4 +160,41 @@ _OFFERS: Mapping[str, Mapping[str, Offer]] = {
         "bdqn": Offer({"default": bdqn.SubleqBdqnSettings()}, bdqn.in_subleq),
     },
     **{name: _on_minatar(name) for name in MINATAR},
+}
+_SMOKE_GUMBEL: Mapping[str, Any] = {
+    "total_env_steps": 128,
+    "steps_between_evaluations": 64,
+    "episodes": 4,
+    "simulations": 4,
+    "width": 8,
+    "batch_size": 16,
+    "moves_per_iteration": 4,
+    "updates_per_iteration": 1,
+    "hash_bits": 10,
+    "replay_capacity": 200,
+    "warm_up": 32,
+    "evaluation_episodes": 1,
+}
+_SMOKE: Mapping[str, Mapping[str, Any]] = {
+    "deep-sea": {
+        "size": 4,
+        "total_env_steps": 120,
+        "steps_between_evaluations": 60,
+        "simulations": 3,
+        "width": 8,
+        "hidden": (8,),
+        "latent": 8,
+        "representation": (8,),
+        "dynamics": (8,),
+        "heads": (8,),
+        "ube_head": (8,),
+        "batch_size": 16,
+        "updates_per_iteration": 1,
+        "replay_capacity": 500,
+        "warm_up": 50,
+        "fresh_moves": 0,
+        "evaluation_episodes": 1,
+    },
+    "subleq": {**_SMOKE_GUMBEL, "max_words": 3},
+    "minatar": {**_SMOKE_GUMBEL, "channels": 2, "evaluation_steps": 5},
 }

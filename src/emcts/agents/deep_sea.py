@@ -9,7 +9,6 @@ import optax
 from jaxtyping import Array
 
 from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
-from emcts.agents.choice import choose
 from emcts.agents.judging import episodes_solved
 from emcts.agents.planners import Gumbel, Planner, Puct, UbeAtRoot, Uct, uniform
 from emcts.agents.replay import surprise, value_error
@@ -34,6 +33,7 @@ from emcts.models.networks import finite_networks
 from emcts.models.true import TrueMind
 from emcts.models.ube import horizon_factor
 from emcts.novelty import Counts, Ensemble, NoiseAware, Normalised, Novelty, RewardMoments, Rnd
+from emcts.registry import lookup
 from emcts.types import Key
 
 LIMIT = 10  # of the support of categorical heads
@@ -190,12 +190,12 @@ def epistemic_acting(settings: SeaSettings) -> tuple[Planner, Lanes]:
         "gumbel": Gumbel(settings.simulations, exploring_prior=uniform, gumbel_scale=0.0),
         "uct": Uct(settings.simulations),
     }
-    return choose(rules, settings.acting_rule, "acting_rule"), _lanes(settings)
+    return lookup(rules, settings.acting_rule, "acting_rule"), _lanes(settings)
 
 
 def make_novelty(settings: SeaSettings) -> Novelty:
     """By the name in the settings."""
-    make, _ = choose(NOVELTIES, settings.novelty, "novelty")
+    make, _ = lookup(NOVELTIES, settings.novelty, "novelty")
     return noise_aware(settings, make(settings))
 
 
@@ -242,7 +242,7 @@ def steps_left(settings: SeaSettings) -> Callable[[Any], Any]:
     def of_episode(state: Any) -> Any:
         return (settings.size - state.row).astype(jnp.float32)
 
-    return choose({"episode": of_episode, "endless": endless}, settings.leaf_horizon, "leaf_horizon")
+    return lookup({"episode": of_episode, "endless": endless}, settings.leaf_horizon, "leaf_horizon")
 
 
 def compose(
@@ -267,13 +267,13 @@ def compose(
         make_networks=make_networks,
         acting=acting,
         lanes=lanes,
-        seen=choose(NOVELTIES, settings.novelty, "novelty")[1],
+        seen=lookup(NOVELTIES, settings.novelty, "novelty")[1],
         reanalyse=Reanalyse(
-            planner=choose(rules, settings.reanalyse_rule, "reanalyse_rule"),
+            planner=lookup(rules, settings.reanalyse_rule, "reanalyse_rule"),
             value=NStep(settings.value_moves)
             if settings.value_moves
             else value_rule(deterministic=deterministic),
-            ube=NStepUbe(settings.ube_moves, choose(bootstraps, settings.ube_target, "ube_target")),
+            ube=NStepUbe(settings.ube_moves, lookup(bootstraps, settings.ube_target, "ube_target")),
             moves=max(settings.value_moves, settings.ube_moves, 1),
             beta=settings.reanalyse_beta,
             fraction=settings.reanalysed,
@@ -296,7 +296,7 @@ def compose(
             priority_exponent=settings.priority_exponent,
             correction=settings.correction,
             fresh=settings.fresh_moves,
-            priority=choose(PRIORITIES, settings.priority, "priority"),
+            priority=lookup(PRIORITIES, settings.priority, "priority"),
         ),
         schedule=Schedule(
             settings.moves_per_iteration,

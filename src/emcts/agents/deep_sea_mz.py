@@ -11,7 +11,6 @@ from jaxtyping import Array
 
 from emcts.agents import deep_sea
 from emcts.agents.agent import Agent, Lanes
-from emcts.agents.choice import choose
 from emcts.agents.deep_sea import SeaSettings, compose, steps_left, values_of
 from emcts.agents.planners import Planner
 from emcts.agents.worlds import DeepSeas
@@ -26,6 +25,7 @@ from emcts.models.minds import PlanningModel
 from emcts.models.networks import pair_index
 from emcts.models.senses import Disagreement, Followed, Latents, Sense, with_action
 from emcts.novelty import Ensemble, Normalised
+from emcts.registry import lookup
 from emcts.types import Key
 
 
@@ -131,11 +131,11 @@ def make_sense(settings: LearnedSeaSettings) -> Sense:
         "rnd": lambda: Latents(_rnd(settings)),
         "ensemble": lambda: Disagreement(_ensemble(settings)),
     }
-    return choose(senses, settings.novelty, "novelty")()
+    return lookup(senses, settings.novelty, "novelty")()
 
 
 def _agent(settings: LearnedSeaSettings, acting: Planner, lanes: Lanes, sense: Sense, *, ube: bool) -> Agent:
-    model = choose(MODELS, settings.model, "model")(settings)
+    model = lookup(MODELS, settings.model, "model")(settings)
     mind = LearnedMind(
         sense,
         model.grounding,

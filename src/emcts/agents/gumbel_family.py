@@ -10,7 +10,6 @@ import optax
 from jaxtyping import Array, Float
 
 from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
-from emcts.agents.choice import choose
 from emcts.agents.judging import SolvedShare
 from emcts.agents.planners import Gumbel, Planner, UbeAtRoot
 from emcts.agents.targets import Reanalyse, largest_edge, value_rule
@@ -21,6 +20,7 @@ from emcts.models.minds import Mind
 from emcts.models.networks import Networks
 from emcts.models.true import TrueMind
 from emcts.novelty import HashCounts, HashSet, Novelty, bits_for
+from emcts.registry import lookup
 from emcts.types import Key
 
 MOST_BITS = {"set": 31, "counts": 27}  # 256 MB each
@@ -140,7 +140,7 @@ def compose(
         make_networks=make_networks,
         acting=acting,
         lanes=lanes,
-        seen=choose(seen, settings.seen, "seen"),
+        seen=lookup(seen, settings.seen, "seen"),
         reanalyse=Reanalyse(
             planner=Gumbel(settings.simulations),
             value=value_rule(deterministic=is_deterministic(problem.worlds.example)),
@@ -191,7 +191,7 @@ def novelty_of(settings: GumbelSettings) -> Novelty:
         "set": HashSet,
         "counts": lambda bits: HashCounts(bits, epsilon=1.0),
     }
-    return choose(tables, settings.novelty, "novelty")(table_bits(settings))
+    return lookup(tables, settings.novelty, "novelty")(table_bits(settings))
 
 
 def table_bits(settings: GumbelSettings) -> int:

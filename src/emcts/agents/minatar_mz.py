@@ -11,7 +11,6 @@ from jaxtyping import Array, Float
 from emcts.agents import gumbel_family as family
 from emcts.agents import minatar
 from emcts.agents.agent import Agent, Lanes
-from emcts.agents.choice import choose
 from emcts.agents.gumbel_family import lanes_of, novelty_of
 from emcts.agents.minatar import MinAtarSettings
 from emcts.agents.planners import Gumbel, Planner, Puct, UbeAtRoot, exploration_head
@@ -23,6 +22,7 @@ from emcts.models.layers import ConvTorso, mlp
 from emcts.models.learned import LearnedMind, WorldNetworks
 from emcts.models.senses import Disagreement, Followed, Latents, Sense, with_action
 from emcts.novelty import Ensemble, Normalised
+from emcts.registry import lookup
 from emcts.types import Key
 
 
@@ -86,7 +86,7 @@ def _search(settings: LearnedMinAtarSettings, *, noise: float = 0.0) -> Puct | G
         "gumbel": Gumbel(settings.simulations),
         "puct": Puct(settings.simulations, exploring_prior=exploration_head, dirichlet_fraction=noise),
     }
-    return choose(rules, settings.search, "search")
+    return lookup(rules, settings.search, "search")
 
 
 def _agent(

@@ -9,12 +9,12 @@ from jaxtyping import Array, UInt8
 
 from emcts.agents import gumbel_family as family
 from emcts.agents.agent import Agent
-from emcts.agents.choice import choose
 from emcts.agents.gumbel_family import GumbelSettings, Problem, constant_factor
 from emcts.agents.judging import episodes_solved
 from emcts.agents.worlds import Programs
 from emcts.envs import Subleq
 from emcts.models.networks import Networks, bounded_networks
+from emcts.registry import lookup
 from emcts.types import Key
 
 
@@ -63,7 +63,7 @@ def problem(settings: SubleqSettings) -> Problem:
         worlds=Programs(env),
         make_networks=make_networks,
         observe=lambda env, state: env.observe(state),
-        look=choose(looks, settings.hash_of, "hash_of"),
+        look=lookup(looks, settings.hash_of, "hash_of"),
         leaf_factor=constant_factor(1.0),
         largest_variance=1.0,
         longest_episode=settings.max_words + 1,

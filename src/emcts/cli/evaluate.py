@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional
 
-from emcts.cli import catalogue as names
-from emcts.cli.catalogue import stored_settings
+from emcts.agents import catalogue as installed_agents
 from emcts.runs.checkpoints import Checkpoints
+from emcts.runs.config import stored_settings
 from emcts.runs.folder import Folder
 from emcts.runs.provenance import provenance
 
@@ -32,7 +32,7 @@ def evaluate(
     if episodes < 1:
         raise ValueError(f"--episodes {episodes}: give at least 1")
     folder = Folder.open(run)
-    config, catalogue = folder.config(), names.installed()
+    config, catalogue = folder.config(), installed_agents.installed()
     trainer = catalogue.trainer(
         config.environment, config.agent, stored_settings(config, catalogue), config.seeds
     )

@@ -15,8 +15,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from tyro.conf import Positional
 
-from emcts.cli import catalogue as names
-from emcts.cli.catalogue import known
+from emcts.agents import catalogue as installed_agents
 from emcts.cli.where import Where, train_rows
 from emcts.experiments import (
     figure_1,
@@ -31,9 +30,11 @@ from emcts.experiments import (
 from emcts.experiments.executors import Load
 from emcts.experiments.experiment import Experiment
 from emcts.experiments.results import Cell, Results, Table
-from emcts.experiments.sweep import Catalogue, Row
+from emcts.experiments.sweep import Row
+from emcts.registry import lookup
 from emcts.runs.config import TOTAL
 from emcts.runs.folder import Folder
+from emcts.training.catalogue import Catalogue
 
 MODULES = (
     figure_1,
@@ -100,9 +101,9 @@ class Options:
         return Results((self.results or usual) / experiment.name)
 
     def experiment(self, catalogue: Catalogue) -> Experiment:
-        chosen = EXPERIMENTS[known("figure or table", self.name, EXPERIMENTS)]
+        chosen = lookup(EXPERIMENTS, self.name, "figure or table")
         for agent in self.chosen_agents:
-            known("agent of this sweep", agent, dict.fromkeys(row.agent for row in chosen.rows))
+            lookup(dict.fromkeys(row.agent for row in chosen.rows), agent, "agent of this sweep")
         if self.paper_settings:
             chosen = chosen.with_paper_settings()
         return chosen.made_small(catalogue, self.chosen_agents) if self.smoke else chosen
@@ -123,7 +124,7 @@ class Options:
 
 def main(arguments: Sequence[str]) -> None:
     options = tyro.cli(Options, prog="emcts reproduce", args=arguments)
-    reproduce(options, shlex.join(["emcts", "reproduce", *arguments]), names.installed)
+    reproduce(options, shlex.join(["emcts", "reproduce", *arguments]), installed_agents.installed)
 
 
 def reproduce(options: Options, command: str, load: Load) -> None:

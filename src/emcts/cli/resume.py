@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from emcts.cli import catalogue as names
-from emcts.cli.catalogue import Catalogue, stored_settings
+from emcts.agents import catalogue as installed_agents
 from emcts.cli.together import Together, join
 from emcts.cli.train import drive_to_the_end, parse
 from emcts.runs import team
-from emcts.runs.config import TOTAL, plain, refuse_changes
+from emcts.runs.config import TOTAL, plain, refuse_changes, stored_settings
 from emcts.runs.folder import Folder
+from emcts.training.catalogue import Catalogue
 
 USAGE = """usage: emcts resume RUN [--steps N] [--wandb] [--devices SEEDSxDATA] [--distributed ...]
 
@@ -33,7 +33,7 @@ class Options(Together):
 
 def main(arguments: Sequence[str]) -> None:
     join(arguments)
-    resume(arguments, names.installed())
+    resume(arguments, installed_agents.installed())
 
 
 def resume(arguments: Sequence[str], catalogue: Catalogue) -> None:

@@ -15,14 +15,15 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, UseAppendAction
 
-from emcts.cli import catalogue as names
-from emcts.cli.catalogue import Catalogue, known
+from emcts.agents import catalogue as installed_agents
 from emcts.cli.where import Where, train_rows
 from emcts.experiments.grid import Spec, Sweep, rows_of
 from emcts.experiments.setting_values import values_in
 from emcts.experiments.sweep import Row, folders_of
 from emcts.experiments.sweep_file import SUFFIX, read_sweep
+from emcts.registry import lookup
 from emcts.runs.status import status
+from emcts.training.catalogue import Catalogue
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,9 @@ class Options:
         return read_sweep(Path(self.what))
 
     def _from_grid(self, catalogue: Catalogue) -> Sweep:
-        if self.what not in catalogue.ENVIRONMENTS and Path(self.what).is_file():
+        if self.what not in catalogue.environments and Path(self.what).is_file():
             raise ValueError(f"{self.what}: the name of a sweep file ends in {SUFFIX}")
-        known("environment", self.what, catalogue.ENVIRONMENTS)
+        lookup(catalogue.environments, self.what, "environment")
         if self.agent is None:
             raise ValueError(f"which agent? Add --agent, one of {', '.join(catalogue.agents(self.what))}")
         grid = dict(_assignment(text) for text in self.grid)
@@ -87,7 +88,7 @@ def main(arguments: Sequence[str]) -> None:
     options = tyro.cli(Options, prog="emcts sweep", args=arguments)
     command = shlex.join(["emcts", "sweep", *arguments])
     console = Console(width=None if sys.stdout.isatty() else 160)
-    catalogue = names.installed()
+    catalogue = installed_agents.installed()
     sweep = options.sweep(catalogue)
     rows = rows_of(sweep.specs, catalogue)
     out = options.out or Path("runs") / f"sweep-{sweep.name}"
@@ -96,7 +97,7 @@ def main(arguments: Sequence[str]) -> None:
         out,
         sweep.name,
         options.where,
-        names.installed,
+        installed_agents.installed,
         console,
         command,
         only_plan=options.plan,

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
-from emcts.cli import catalogue as names
-from emcts.cli.catalogue import Catalogue, known
+from emcts.agents import catalogue as installed_agents
 from emcts.cli.together import Together, join, others_may_die, shared_folder
+from emcts.registry import lookup
 from emcts.runs import team
 from emcts.runs.board import WeightsAndBiases, check_wandb
 from emcts.runs.config import Config, Schedule, plain, sized
@@ -21,6 +21,7 @@ from emcts.runs.drive import drive
 from emcts.runs.folder import Folder, next_free
 from emcts.runs.provenance import provenance
 from emcts.runs.trainer import Trainer
+from emcts.training.catalogue import Catalogue
 
 DEFAULT_SEEDS = 4
 ENDINGS = """Ctrl-C or SIGTERM finishes the chunk, saves and leaves with exit code 130 or 143; `emcts resume` goes on.
@@ -59,7 +60,7 @@ class Options(Together):
 
 def main(arguments: Sequence[str]) -> None:
     join(arguments)
-    train(arguments, names.installed())
+    train(arguments, installed_agents.installed())
 
 
 def train(arguments: Sequence[str], catalogue: Catalogue) -> None:
@@ -109,7 +110,8 @@ def _choose(arguments: Sequence[str], catalogue: Catalogue) -> tuple[str, str, s
         raise SystemExit(0)
     if arguments[0].startswith("-"):
         raise ValueError("the environment comes first: emcts train ENVIRONMENT --agent AGENT ...")
-    environment = known("environment", arguments[0], catalogue.ENVIRONMENTS)
+    environment = arguments[0]
+    lookup(catalogue.environments, environment, "environment")
     parser = argparse.ArgumentParser(prog="emcts train", add_help=False, allow_abbrev=False)
     parser.add_argument("--agent")
     parser.add_argument("--preset")
@@ -119,17 +121,18 @@ def _choose(arguments: Sequence[str], catalogue: Catalogue) -> tuple[str, str, s
         raise SystemExit(0)
     if chosen.agent is None:
         raise ValueError(f"which agent? Add --agent, one of {', '.join(catalogue.agents(environment))}")
-    agent = known("agent", chosen.agent, catalogue.AGENTS)
-    if chosen.preset is None:
-        return environment, agent, None, rest
-    return environment, agent, known("preset", chosen.preset, catalogue.presets(environment, agent)), rest
+    agent = chosen.agent
+    lookup(catalogue.agents(environment), agent, f"agent of {environment}")
+    if chosen.preset is not None:
+        lookup(dict.fromkeys(catalogue.presets(environment, agent)), chosen.preset, "preset")
+    return environment, agent, chosen.preset, rest
 
 
 def _overview(catalogue: Catalogue, environment: str | None = None) -> str:
     lines = ["usage: emcts train ENVIRONMENT --agent AGENT [--preset PRESET] [--out FOLDER] [every setting]"]
     if environment is None:
-        agents = catalogue.AGENTS
-        lines += ["", "environments:", *_described(catalogue.ENVIRONMENTS)]
+        agents = {n: w for each in catalogue.environments for n, w in catalogue.agents(each).items()}
+        lines += ["", "environments:", *_described(catalogue.environments)]
     else:
         agents = catalogue.agents(environment)
         lines += ["", *_presets(catalogue, environment), "The first is the default."]

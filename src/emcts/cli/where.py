@@ -8,14 +8,15 @@ from pathlib import Path
 import jax
 from rich.console import Console
 
-from emcts.cli.catalogue import known
 from emcts.cli.plan_table import plan_table
 from emcts.experiments.executors import Executor, Here, Load, Outcome
 from emcts.experiments.plan import plan_of
 from emcts.experiments.rates import timed
 from emcts.experiments.ray_executor import check_ray, on_ray
 from emcts.experiments.share import Share
-from emcts.experiments.sweep import Catalogue, Job, Row, jobs
+from emcts.experiments.sweep import Job, Row, jobs
+from emcts.registry import lookup
+from emcts.training.catalogue import Catalogue
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Where:
     """Each run takes so many CPUs of its machine. 1 if not given."""
 
     def executor(self) -> AbstractContextManager[Executor]:
-        return EXECUTORS[known("place for --on", self.on, EXECUTORS)](self)
+        return lookup(EXECUTORS, self.on, "place for --on")(self)
 
 
 def _here(where: Where) -> AbstractContextManager[Executor]:

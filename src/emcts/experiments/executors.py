@@ -8,9 +8,10 @@ from rich.console import Console
 
 from emcts.experiments.plan import Planned, this_device
 from emcts.experiments.progress import SweepDisplay, Tally
-from emcts.experiments.sweep import Catalogue, Job
+from emcts.experiments.sweep import Job
 from emcts.runs.display import display_for
 from emcts.runs.drive import drive
+from emcts.training.catalogue import Catalogue
 
 Load = Callable[[], Catalogue]
 """Gets the catalogue: by its name it can be called in another process, to which a catalogue itself may not travel."""

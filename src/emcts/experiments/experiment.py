@@ -3,56 +3,17 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
 from emcts.envs.deep_sea_render import write_png
 from emcts.experiments.evidence import Evidence, relative
 from emcts.experiments.results import Results, Tables
-from emcts.experiments.sweep import Catalogue, Row, folders_of
+from emcts.experiments.sweep import Row, folders_of
 from emcts.runs import atomic
 from emcts.runs.folder import Folder
 from emcts.runs.provenance import provenance
-
-SMALL_GUMBEL: Mapping[str, Any] = {
-    "total_env_steps": 128,
-    "steps_between_evaluations": 64,
-    "episodes": 4,
-    "simulations": 4,
-    "width": 8,
-    "batch_size": 16,
-    "moves_per_iteration": 4,
-    "updates_per_iteration": 1,
-    "hash_bits": 10,
-    "replay_capacity": 200,
-    "warm_up": 32,
-    "evaluation_episodes": 1,
-}
-SMALL: Mapping[str, Mapping[str, Any]] = {
-    "deep-sea": {
-        "size": 4,
-        "total_env_steps": 120,
-        "steps_between_evaluations": 60,
-        "simulations": 3,
-        "width": 8,
-        "hidden": (8,),
-        "latent": 8,
-        "representation": (8,),
-        "dynamics": (8,),
-        "heads": (8,),
-        "ube_head": (8,),
-        "batch_size": 16,
-        "updates_per_iteration": 1,
-        "replay_capacity": 500,
-        "warm_up": 50,
-        "fresh_moves": 0,
-        "evaluation_episodes": 1,
-    },
-    "subleq": {**SMALL_GUMBEL, "max_words": 3},
-    "minatar": {**SMALL_GUMBEL, "channels": 2, "evaluation_steps": 5},
-}
-"""The smoke test's settings, by kind of environment: the same in all sweeps, so that what is compiled serves all."""
+from emcts.training.catalogue import Catalogue
 
 
 @dataclass(frozen=True)
@@ -79,7 +40,7 @@ class Experiment:
     def made_small(self, catalogue: Catalogue, agents: Sequence[str]) -> "Experiment":
         """For a smoke test: of the agents named, or of the rows that `smoke` names, in seconds each."""
         chosen = [row for row in self.rows if (row.agent in agents if agents else row.name in self.smoke)]
-        return replace(self, rows=tuple(row.made_small(catalogue, SMALL[_kind(row)]) for row in chosen))
+        return replace(self, rows=tuple(row.made_small(catalogue) for row in chosen))
 
     def evidence(self, out: Path) -> list[Evidence]:
         """The rows whose runs are in a folder, as far as they have said anything."""
@@ -118,7 +79,3 @@ class Experiment:
         """The picture, from the tables in the folder alone."""
         figure = self.draw(results.read())
         return atomic.replace(results.folder / f"{self.name}.png", lambda file: write_png(figure, file))
-
-
-def _kind(row: Row) -> str:
-    return row.environment.partition("-")[0] if row.environment.startswith("minatar") else row.environment

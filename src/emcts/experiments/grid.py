@@ -6,26 +6,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, get_type_hints, runtime_checkable
+from typing import Any, get_type_hints
 
-from emcts.agents.choice import choose
 from emcts.experiments.setting_values import fitted
-from emcts.experiments.sweep import Catalogue, Row
+from emcts.experiments.sweep import Row
+from emcts.registry import lookup
 from emcts.runs.config import TOTAL
+from emcts.training.catalogue import Catalogue
 
 DEFAULT_SEEDS = 4
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
-@runtime_checkable
-class NamedCatalogue(Catalogue, Protocol):
-    """A catalogue that tells which names it has."""
-
-    ENVIRONMENTS: Mapping[str, str]
-
-    def agents(self, environment: str) -> Mapping[str, str]: ...
-
-    def presets(self, environment: str, agent: str) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -65,7 +55,7 @@ class Sweep:
     specs: tuple[Spec, ...]
 
 
-def rows_of(specs: Sequence[Spec], catalogue: NamedCatalogue) -> list[Row]:
+def rows_of(specs: Sequence[Spec], catalogue: Catalogue) -> list[Row]:
     """Checks all that is said before anything is run: names, types of values, and what the agents make of them."""
     rows: dict[str, Row] = {}
     for spec in specs:
@@ -94,12 +84,12 @@ def _prefix(spec: Spec, specs: Sequence[Spec]) -> str:
     return "-".join([spec.agent, *(str(getattr(spec, name) or "default") for name in varied)])
 
 
-def _rows(spec: Spec, prefix: str, catalogue: NamedCatalogue) -> Iterator[Row]:
-    choose(catalogue.ENVIRONMENTS, spec.environment, "environment")
-    choose(catalogue.agents(spec.environment), spec.agent, f"agent of {spec.environment}")
+def _rows(spec: Spec, prefix: str, catalogue: Catalogue) -> Iterator[Row]:
+    lookup(catalogue.environments, spec.environment, "environment")
+    lookup(catalogue.agents(spec.environment), spec.agent, f"agent of {spec.environment}")
     presets = catalogue.presets(spec.environment, spec.agent)
     preset = presets[0] if spec.preset is None else spec.preset
-    choose(dict.fromkeys(presets), preset, f"preset of {spec.agent} in {spec.environment}")
+    lookup(dict.fromkeys(presets), preset, f"preset of {spec.agent} in {spec.environment}")
     hints = _hints(catalogue.settings(spec.environment, spec.agent, spec.preset))
     settings = {name: _fit(value, name, "settings", hints) for name, value in spec.settings.items()}
     grid = {
@@ -134,7 +124,7 @@ def _fit(value: Any, name: str, table: str, hints: Mapping[str, Any]) -> Any:
     with named(f"{table}.{name}"):
         if name == TOTAL:
             raise ValueError("say it as steps, which may grow later")
-        return fitted(value, choose(hints, name, "setting"))
+        return fitted(value, lookup(hints, name, "setting"))
 
 
 def _slug(value: Any) -> str:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import jax
 
 from emcts.experiments.rates import steps_per_second
-from emcts.experiments.sweep import WHEN_SAVED, Catalogue, Job
+from emcts.experiments.sweep import WHEN_SAVED, Job
 from emcts.runs.provenance import provenance
+from emcts.training.catalogue import Catalogue
 
 
 @dataclass(frozen=True)

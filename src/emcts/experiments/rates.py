@@ -7,8 +7,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from emcts.experiments.sweep import SPACING, Catalogue, Job, folders_of
+from emcts.experiments.sweep import SPACING, Job, folders_of
 from emcts.runs.folder import Folder
+from emcts.training.catalogue import Catalogue
 
 BENCHMARKS = Path(__file__).parents[3] / "docs" / "results"
 

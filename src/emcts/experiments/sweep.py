@@ -5,26 +5,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from emcts.runs.config import TOTAL, Config, Schedule, flat, plain, refuse_changes, sized, sized_as
 from emcts.runs.folder import Folder
 from emcts.runs.provenance import provenance
 from emcts.runs.status import find_runs, status
 from emcts.runs.trainer import Trainer
+from emcts.training.catalogue import Catalogue
 
 WHEN_SAVED = Schedule(seconds=300.0, keep=2)
 SPACING = "steps_between_evaluations"
 PACE = (TOTAL, SPACING)  # how long and how often one looks: not what is trained
-
-
-@runtime_checkable
-class Catalogue(Protocol):
-    """What can be trained, by name."""
-
-    def settings(self, environment: str, agent: str, preset: str | None = None) -> Any: ...
-
-    def trainer(self, environment: str, agent: str, settings: Any, seeds: tuple[int, ...]) -> Trainer: ...
 
 
 @dataclass(frozen=True)
@@ -65,11 +57,10 @@ class Row:
         """The paper's preset in place of ours."""
         return dataclasses.replace(self, preset=self.paper_preset)
 
-    def made_small(self, catalogue: Catalogue, small: Mapping[str, Any]) -> "Row":
-        """With those of the settings that the agent has: for a smoke test."""
-        names = {setting.name for setting in dataclasses.fields(self.settings(catalogue))}
-        fitting = {name: value for name, value in small.items() if name in names}
-        return dataclasses.replace(self.changed(**fitting), seeds=2)
+    def made_small(self, catalogue: Catalogue) -> "Row":
+        """The same at the size of a smoke test."""
+        small = catalogue.smoke_changes(self.environment, self.agent)
+        return dataclasses.replace(self.changed(**small), seeds=2)
 
     def describes(self, config: Config) -> bool:
         """Whether a run is one of this row, as far as the row itself says what is trained."""

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from emcts.agents.choice import choose
 from emcts.experiments.grid import NAME, Spec, Sweep, named
 from emcts.experiments.setting_values import fitted
+from emcts.registry import lookup
 
 OF_A_RUN: Mapping[str, Any] = {
     "name": str,
@@ -82,7 +82,7 @@ def _spec(where: str, said: Mapping[str, Any]) -> Spec:
 
 def _check(said: Mapping[str, Any], types: Mapping[str, Any]) -> None:
     for key, value in said.items():
-        wanted = choose(types, key, "key")
+        wanted = lookup(types, key, "key")
         with named(key):
             if wanted in (dict, list):
                 if not isinstance(value, wanted):

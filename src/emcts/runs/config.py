@@ -92,6 +92,23 @@ def fill(defaults: Any, stored: Mapping[str, Any], path: str = "") -> Any:
     return dataclasses.replace(defaults, **values)
 
 
+def stored_settings(config: Config, catalogue: Any) -> Any:
+    """Returns the settings that a run began with."""
+    return fill(catalogue.settings(config.environment, config.agent, config.preset), config.settings)
+
+
+def override(settings: Any, changes: Mapping[str, Any]) -> Any:
+    """Returns the settings with some values replaced, each named by its dotted path."""
+    for path, value in changes.items():
+        name, _, rest = path.partition(".")
+        if name not in {setting.name for setting in dataclasses.fields(settings)}:
+            raise ValueError(f"there is no setting {path!r} in {type(settings).__name__}")
+        settings = dataclasses.replace(
+            settings, **{name: override(getattr(settings, name), {rest: value}) if rest else value}
+        )
+    return settings
+
+
 def refuse_changes(stored: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Complains of the first setting that differs, unless it is the number of steps and grew."""
     before, after = dict(flat(stored)), dict(flat(given))

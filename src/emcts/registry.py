@@ -1,4 +1,4 @@
-"""Names at the command line, looked up in one table each."""
+"""Tables of named things: every name that a user may give is an entry of one of them."""
 
 import difflib
 from collections.abc import Mapping
@@ -7,8 +7,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def choose(table: Mapping[str, T], name: str, what: str) -> T:
-    """The entry of that name; an unknown one gets an error that lists those there are."""
+def lookup(table: Mapping[str, T], name: str, what: str) -> T:
+    """Returns the entry of a table. An unknown name raises an error that lists the names there are."""
     if name in table:
         return table[name]
     near = difflib.get_close_matches(name, table, n=1)

@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 
-from emcts.agents.bdqn_settings import DeepSeaBdqnSettings, in_deep_sea
-from emcts.agents.loop import run_chunk
-from emcts.agents.worlds import DeepSeas
+from emcts.agents.bdqn.settings import DeepSeaBdqnSettings, in_deep_sea
+from emcts.training.env_factory import DeepSeas
+from emcts.training.loop import run_chunk
 
 GOOD_SHARE = 0.1  # of all episodes: more than this is what bsuite calls solved
 

@@ -20,8 +20,8 @@ from benchmarks.machine import provenance
 from benchmarks.traffic import traffic
 from benchmarks.train import Row, Stopwatch
 from emcts.agents import catalogue
-from emcts.agents.layout import Layout
-from emcts.agents.trainer import SeedTrainer
+from emcts.training.devices import Layout
+from emcts.training.seeds import SeedTrainer
 
 
 @dataclasses.dataclass(frozen=True)

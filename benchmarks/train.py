@@ -22,12 +22,12 @@ from rich.table import Table
 
 from benchmarks.machine import provenance
 from emcts.agents import catalogue
-from emcts.agents.acting import act
-from emcts.agents.agent import Agent
-from emcts.agents.learning import Lesson, prepare, study
-from emcts.agents.searching import Searching
-from emcts.agents.state import TrainState
-from emcts.agents.trainer import SeedTrainer
+from emcts.agents.mcts.acting import act
+from emcts.agents.mcts.agent import Agent
+from emcts.agents.mcts.learner import Searching
+from emcts.agents.mcts.state import TrainState
+from emcts.agents.mcts.update import Lesson, prepare, study
+from emcts.training.seeds import SeedTrainer
 
 Row = dict[str, Any]
 

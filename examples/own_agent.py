@@ -7,9 +7,9 @@ import numpy as np
 
 from emcts.agents import gumbel_family, own
 from emcts.agents.gumbel_family import GumbelSettings
-from emcts.agents.searching import Searching
-from emcts.agents.trainer import SeedTrainer
+from emcts.agents.mcts.learner import Searching
 from emcts.envs import time_limit
+from emcts.training.seeds import SeedTrainer
 from own_environment import KeyCorridor
 
 SETTINGS = GumbelSettings(

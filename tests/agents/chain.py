@@ -12,19 +12,19 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
-from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
-from emcts.agents.planners import Gumbel
-from emcts.agents.state import TrainState, init
-from emcts.agents.targets import Reanalyse
-from emcts.agents.worlds import SameWorld
+from emcts.agents.mcts.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
+from emcts.agents.mcts.planners import Gumbel
+from emcts.agents.mcts.state import TrainState, init
+from emcts.agents.mcts.targets import Reanalyse
 from emcts.envs import Outcome
 from emcts.models.codecs import Categorical
-from emcts.models.judges import DenseJudge, FiniteJudge, Judge
+from emcts.models.evaluators import DenseJudge, FiniteJudge, Judge
 from emcts.models.networks import Networks, bounded_networks, finite_networks
-from emcts.models.true import TrueMind
+from emcts.models.simulator import TrueMind
 from emcts.models.ube import horizon_factor
 from emcts.novelty import Counts
 from emcts.novelty.counts import CountsState
+from emcts.training.env_factory import SameWorld
 from emcts.types import Key, Replaceable, record
 
 STOP, ON = 0, 1

@@ -17,15 +17,15 @@ from benchmarks import train as benchmark
 from jaxtyping import Array, Bool, Int
 
 from emcts.agents import catalogue
-from emcts.agents.agent import Schedule
-from emcts.agents.bdqn import Bdqn
-from emcts.agents.bdqn_evaluation import Greedy
-from emcts.agents.bdqn_network import Ensemble, make_layers
-from emcts.agents.bdqn_state import BdqnState, Transition
-from emcts.agents.learner import Learner
-from emcts.agents.loop import run_chunk
-from emcts.agents.worlds import SameWorld
+from emcts.agents.bdqn.evaluation import Greedy
+from emcts.agents.bdqn.learner import Bdqn
+from emcts.agents.bdqn.networks import Ensemble, make_layers
+from emcts.agents.bdqn.state import BdqnState, Transition
+from emcts.agents.mcts.agent import Schedule
 from emcts.envs import Outcome, time_limit
+from emcts.training.env_factory import SameWorld
+from emcts.training.learner import Learner
+from emcts.training.loop import run_chunk
 from emcts.types import Key
 from tests.agents.chain import GAMMA, LENGTH, ON, STOP, Chain, ChainState
 from tests.agents.resuming import assert_equal, assert_resumes

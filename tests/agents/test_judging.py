@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from emcts.agents import catalogue
-from emcts.agents.judging import MOST_REGRET, Evaluated, ReturnReached, episodes_solved, regret_balance
-from emcts.agents.loop import run_chunk
-from emcts.agents.trainer import SeedTrainer
-from emcts.agents.worlds import Programs, SameWorld
 from emcts.envs import DeepSea, MinAtar, Subleq
 from emcts.envs.deep_sea_regret import episodes_to_solve
+from emcts.training.env_factory import Programs, SameWorld
+from emcts.training.evaluation import MOST_REGRET, Evaluated, ReturnReached, episodes_solved, regret_balance
+from emcts.training.loop import run_chunk
+from emcts.training.seeds import SeedTrainer
 from tests.agents.tiny import BDQN, DEEP_SEA, advanced, table, trainer
 
 SEEDS = tuple(range(32))

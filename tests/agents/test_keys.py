@@ -12,10 +12,10 @@ import pytest
 
 import emcts
 from emcts.agents import catalogue
-from emcts.agents.learner import Learner
-from emcts.agents.loop import run_chunk
-from emcts.agents.searching import Searching
-from emcts.agents.state import evaluation_keys
+from emcts.agents.mcts.learner import Searching
+from emcts.agents.mcts.state import evaluation_keys
+from emcts.training.learner import Learner
+from emcts.training.loop import run_chunk
 from tests.agents.tiny import CHANGES, CHANGES_OF_AGENTS, trainer
 
 SMALLER = {"batch_size": 4, "updates_per_iteration": 2, "simulations": 3}

@@ -9,17 +9,17 @@ import numpy as np
 import optax
 import pytest
 
-from emcts.agents.agent import LossWeights
-from emcts.agents.losses import batch_loss
-from emcts.agents.targets import Story, Targets
+from emcts.agents.mcts.agent import LossWeights
+from emcts.agents.mcts.losses import batch_loss
+from emcts.agents.mcts.targets import Story, Targets
 from emcts.envs import DeepSea
-from emcts.models.abstracted import Consistent, Sizes, ValueEquivalent, abstracted_networks
-from emcts.models.anchored import Anchored, anchored_networks, row_and_column
 from emcts.models.codecs import Categorical
-from emcts.models.judges import Unaware
+from emcts.models.evaluators import Unaware
 from emcts.models.layers import mlp
-from emcts.models.learned import LearnedMind, LearnedModel, half_gradient
-from emcts.models.senses import Followed, Latents
+from emcts.models.learned.abstracted import Consistent, Sizes, ValueEquivalent, abstracted_networks
+from emcts.models.learned.anchored import Anchored, anchored_networks, row_and_column
+from emcts.models.learned.local_uncertainty import Followed, Latents
+from emcts.models.learned.model import LearnedMind, LearnedModel, half_gradient
 from emcts.novelty import Counts
 
 KEY = jax.random.key(0)

@@ -8,14 +8,14 @@ import numpy as np
 import optax
 import pytest
 
-from emcts.agents.agent import LossWeights
-from emcts.agents.losses import batch_loss
-from emcts.agents.targets import Story, Targets
+from emcts.agents.mcts.agent import LossWeights
+from emcts.agents.mcts.losses import batch_loss
+from emcts.agents.mcts.targets import Story, Targets
 from emcts.envs import DeepSea
 from emcts.models.codecs import Categorical
-from emcts.models.judges import DenseJudge, FiniteJudge, Judge, Unaware
+from emcts.models.evaluators import DenseJudge, FiniteJudge, Judge, Unaware
 from emcts.models.networks import Networks, bounded_networks, finite_networks, image_networks
-from emcts.models.true import TrueMind
+from emcts.models.simulator import TrueMind
 
 KEY = jax.random.key(0)
 ENV = DeepSea(4, seed=0)

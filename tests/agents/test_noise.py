@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from emcts.agents import catalogue, deep_sea
-from emcts.agents.planners import Brief, Planner, Puct, UbeAtRoot, Uct
+from emcts.agents.mcts.planners import Brief, Planner, Puct, UbeAtRoot, Uct
 from emcts.envs import DeepSea
 from emcts.models.codecs import MeanCategorical
-from emcts.models.judges import FiniteJudge, Moves
+from emcts.models.evaluators import FiniteJudge, Moves
 from emcts.models.networks import finite_networks, pair_index
-from emcts.models.true import TrueMind
+from emcts.models.simulator import TrueMind
 from emcts.models.ube import horizon_factor
 from emcts.novelty import Counts, NoiseAware, Novelty, RewardMoments
 from emcts.novelty.noise_aware import NoiseAwareState

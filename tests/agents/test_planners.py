@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from emcts.agents import deep_sea
-from emcts.agents.learning import make_targets
-from emcts.agents.planners import (
+from emcts.agents.mcts.planners import (
     Brief,
     Gumbel,
     Planner,
@@ -22,8 +21,9 @@ from emcts.agents.planners import (
     exploiting_brief,
     exploiting_prior,
 )
-from emcts.agents.state import init
-from emcts.agents.targets import Reanalyse, Story, largest_edge, searched_or_td
+from emcts.agents.mcts.state import init
+from emcts.agents.mcts.targets import Reanalyse, Story, largest_edge, searched_or_td
+from emcts.agents.mcts.update import make_targets
 from emcts.search.ube import one_step_lookahead
 from tests.agents.chain import (
     KEY,

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from emcts.agents import replay as replays
-from emcts.agents.replay import Replay, Sample, Step
+from emcts.training import replay as replays
+from emcts.training.replay import Replay, Sample, Step
 
 ROWS, LANES = 5, 3
 KEY = jax.random.key(0)

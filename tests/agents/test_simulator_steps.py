@@ -10,14 +10,13 @@ import pytest
 from jaxtyping import Array, Int
 
 from emcts.agents import catalogue
-from emcts.agents.acting import act
-from emcts.agents.agent import Agent
-from emcts.agents.evaluating import evaluate
-from emcts.agents.learning import learn
-from emcts.agents.planners import Gumbel, Puct, UbeAtRoot
-from emcts.agents.simulator_steps import SimulatorRates, simulator_rates
-from emcts.agents.state import init
-from emcts.agents.targets import (
+from emcts.agents.mcts.acting import act
+from emcts.agents.mcts.agent import Agent
+from emcts.agents.mcts.evaluation import evaluate
+from emcts.agents.mcts.planners import Gumbel, Puct, UbeAtRoot
+from emcts.agents.mcts.simulator_steps import SimulatorRates, simulator_rates
+from emcts.agents.mcts.state import init
+from emcts.agents.mcts.targets import (
     NStepUbe,
     Reanalyse,
     ahead_variance,
@@ -25,10 +24,11 @@ from emcts.agents.targets import (
     largest_edge,
     searched_or_td,
 )
-from emcts.agents.worlds import SameWorld
+from emcts.agents.mcts.update import learn
 from emcts.envs import Outcome
 from emcts.models.codecs import Categorical
 from emcts.models.networks import finite_networks
+from emcts.training.env_factory import SameWorld
 from emcts.types import Key
 from tests.agents.chain import KEY, LENGTH, Chain, ChainState, dense_agent, finite_agent
 from tests.agents.tiny import advanced, trainer

@@ -10,9 +10,9 @@ import pytest
 
 import emcts
 from emcts.agents import catalogue
-from emcts.agents.planners import Gumbel
-from emcts.agents.searching import Searching
-from emcts.agents.targets import (
+from emcts.agents.mcts.learner import Searching
+from emcts.agents.mcts.planners import Gumbel
+from emcts.agents.mcts.targets import (
     Reanalyse,
     Story,
     largest_edge,
@@ -20,7 +20,7 @@ from emcts.agents.targets import (
     searched_value,
     value_rule,
 )
-from emcts.models.judges import StateJudgement
+from emcts.models.evaluators import StateJudgement
 from tests.agents.test_targets import KEY, context
 
 

@@ -9,11 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from emcts.agents import replay as replays
-from emcts.agents.learning import make_targets, recall
-from emcts.agents.planners import Gumbel, Puct
-from emcts.agents.replay import Sample, Step
-from emcts.agents.targets import (
+from emcts.agents.mcts.planners import Gumbel, Puct
+from emcts.agents.mcts.targets import (
     Context,
     NStep,
     NStepUbe,
@@ -29,6 +26,9 @@ from emcts.agents.targets import (
     searched_or_td,
     searched_value,
 )
+from emcts.agents.mcts.update import make_targets, recall
+from emcts.training import replay as replays
+from emcts.training.replay import Sample, Step
 from tests.agents.chain import (
     GAMMA,
     KEY,

@@ -12,15 +12,15 @@ from jaxtyping import Array, Bool, Float, Int
 
 from emcts.agents import deep_sea, deep_sea_mz, gumbel_family
 from emcts.agents.gumbel_family import GumbelSettings, Problem, constant_factor
-from emcts.agents.learning import make_targets
-from emcts.agents.planners import Gumbel, Planner, Puct, Uct, exploiting_brief
-from emcts.agents.state import init
-from emcts.agents.targets import NStep, Story, ValueRule, searched_or_td, searched_value
-from emcts.agents.worlds import SameWorld
+from emcts.agents.mcts.planners import Gumbel, Planner, Puct, Uct, exploiting_brief
+from emcts.agents.mcts.state import init
+from emcts.agents.mcts.targets import NStep, Story, ValueRule, searched_or_td, searched_value
+from emcts.agents.mcts.update import make_targets
 from emcts.envs import Outcome
 from emcts.envs.wrappers import TimeLimit, TimeLimitState
 from emcts.models.codecs import Policy
 from emcts.models.networks import Head, Networks, Same
+from emcts.training.env_factory import SameWorld
 from emcts.types import Key, Replaceable, record
 
 KEY = jax.random.key(0)

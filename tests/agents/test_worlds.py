@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from emcts.agents.subleq import behaviour, behaviour_and_program
-from emcts.agents.worlds import DeepSeas, Programs, SameWorld
 from emcts.envs import DeepSea, Outcome, Subleq
+from emcts.training.env_factory import DeepSeas, Programs, SameWorld
 
 KEY = jax.random.key(0)
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from emcts.agents import catalogue
-from emcts.agents.trainer import SeedTrainer
 from emcts.runs.trainer import Progress
+from emcts.training.seeds import SeedTrainer
 
 DEEP_SEA: dict[str, Any] = {
     "size": 5,

@@ -9,7 +9,7 @@ import pytest
 
 import emcts
 from emcts.models.beyond_known import BeyondKnownModel, BeyondKnownPlanning
-from emcts.models.judges import StateJudgement
+from emcts.models.evaluators import StateJudgement
 
 R_MAX, GAMMA, ENDS_AFTER = 2.0, 0.5, 4
 

@@ -9,7 +9,7 @@ import pytest
 
 from emcts.envs import DeepSea, Outcome
 from emcts.models.codecs import Categorical
-from emcts.models.judges import DenseJudge, FiniteJudge, Unaware, row
+from emcts.models.evaluators import DenseJudge, FiniteJudge, Unaware, row
 from emcts.models.networks import Networks, bounded_networks, finite_networks, pair_index
 from emcts.novelty import Counts
 

@@ -9,10 +9,10 @@ import optax
 import pytest
 
 from emcts.envs import DeepSea
-from emcts.models.anchored import row_and_column
 from emcts.models.layers import mlp
-from emcts.models.minds import Moves
-from emcts.models.senses import Disagreement, Followed, Latents, Passed, Sense
+from emcts.models.learned.anchored import row_and_column
+from emcts.models.learned.local_uncertainty import Disagreement, Followed, Latents, Passed, Sense
+from emcts.models.world_model import Moves
 from emcts.novelty import Counts, Ensemble, Normalised, Rnd
 
 KEY = jax.random.key(0)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from emcts.envs import DeepSea
-from emcts.models.judges import StateJudgement, StepJudgement
-from emcts.models.true import TrueModel
+from emcts.models.evaluators import StateJudgement, StepJudgement
+from emcts.models.simulator import TrueModel
 from emcts.models.ube import horizon_factor, leaf_variance
 from emcts.search.ube import one_step_lookahead
 

@@ -9,8 +9,8 @@ import jax
 import numpy as np
 
 from emcts.agents import catalogue
-from emcts.agents.layout import Layout
-from emcts.agents.trainer import SeedTrainer
+from emcts.training.devices import Layout
+from emcts.training.seeds import SeedTrainer
 
 CASES: dict[str, tuple[str, str, int, tuple[str, ...]]] = {
     "counts": ("deep-sea", "e-az", 2, ("1x1", "2x1", "2x4")),

@@ -3,7 +3,7 @@
 import pytest
 
 from emcts.agents import catalogue
-from emcts.agents.layout import Layout, best_layout
+from emcts.training.devices import Layout, best_layout
 
 
 @pytest.mark.parametrize(

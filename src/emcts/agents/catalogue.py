@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from emcts.agents import bdqn_settings as bdqn
 from emcts.agents import deep_sea, deep_sea_mz, minatar, minatar_mz, subleq
-from emcts.agents.learner import Learner
-from emcts.agents.searching import Searching
-from emcts.agents.trainer import SeedTrainer
+from emcts.agents.bdqn.learner import settings as bdqn
+from emcts.agents.mcts.learner import Searching
 from emcts.envs.minatar import GAMES
 from emcts.registry import lookup
 from emcts.training.catalogue import Catalogue
+from emcts.training.learner import Learner
+from emcts.training.seeds import SeedTrainer
 
 AGENTS: Mapping[str, str] = {
     "e-az": "Epistemic AlphaZero: its search carries uncertainty, and explores by it",

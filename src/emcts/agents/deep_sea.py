@@ -8,11 +8,9 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array
 
-from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
-from emcts.agents.judging import episodes_solved
-from emcts.agents.planners import Gumbel, Planner, Puct, UbeAtRoot, Uct, uniform
-from emcts.agents.replay import surprise, value_error
-from emcts.agents.targets import (
+from emcts.agents.mcts.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
+from emcts.agents.mcts.planners import Gumbel, Planner, Puct, UbeAtRoot, Uct, uniform
+from emcts.agents.mcts.targets import (
     Bootstrap,
     NStep,
     NStepUbe,
@@ -22,18 +20,20 @@ from emcts.agents.targets import (
     root_variance,
     value_rule,
 )
-from emcts.agents.worlds import DeepSeas
 from emcts.envs.base import is_deterministic
 from emcts.models.codecs import Categorical, support
-from emcts.models.judges import FiniteJudge, Unaware
+from emcts.models.evaluators import FiniteJudge, Unaware
 from emcts.models.layers import mlp
-from emcts.models.learned import endless
-from emcts.models.minds import Mind
+from emcts.models.learned.model import endless
 from emcts.models.networks import finite_networks
-from emcts.models.true import TrueMind
+from emcts.models.simulator import TrueMind
 from emcts.models.ube import horizon_factor
+from emcts.models.world_model import Mind
 from emcts.novelty import Counts, Ensemble, NoiseAware, Normalised, Novelty, RewardMoments, Rnd
 from emcts.registry import lookup
+from emcts.training.env_factory import DeepSeas
+from emcts.training.evaluation import episodes_solved
+from emcts.training.replay import surprise, value_error
 from emcts.types import Key
 
 LIMIT = 10  # of the support of categorical heads

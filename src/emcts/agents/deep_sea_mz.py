@@ -10,22 +10,22 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from emcts.agents import deep_sea
-from emcts.agents.agent import Agent, Lanes
 from emcts.agents.deep_sea import SeaSettings, compose, steps_left, values_of
-from emcts.agents.planners import Planner
-from emcts.agents.worlds import DeepSeas
+from emcts.agents.mcts.agent import Agent, Lanes
+from emcts.agents.mcts.planners import Planner
 from emcts.envs import DeepSea
-from emcts.models.abstracted import Consistent, Sizes, ValueEquivalent, abstracted_networks
-from emcts.models.anchored import Anchored, anchored_networks, row_and_column
 from emcts.models.beyond_known import BeyondKnownPlanning
-from emcts.models.judges import Unaware
+from emcts.models.evaluators import Unaware
 from emcts.models.layers import mlp
-from emcts.models.learned import Grounding, LearnedMind, WorldNetworks, as_it_is
-from emcts.models.minds import PlanningModel
+from emcts.models.learned.abstracted import Consistent, Sizes, ValueEquivalent, abstracted_networks
+from emcts.models.learned.anchored import Anchored, anchored_networks, row_and_column
+from emcts.models.learned.local_uncertainty import Disagreement, Followed, Latents, Sense, with_action
+from emcts.models.learned.model import Grounding, LearnedMind, WorldNetworks, as_it_is
 from emcts.models.networks import pair_index
-from emcts.models.senses import Disagreement, Followed, Latents, Sense, with_action
+from emcts.models.world_model import PlanningModel
 from emcts.novelty import Ensemble, Normalised
 from emcts.registry import lookup
+from emcts.training.env_factory import DeepSeas
 from emcts.types import Key
 
 

@@ -9,18 +9,18 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from emcts.agents.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
-from emcts.agents.judging import SolvedShare
-from emcts.agents.planners import Gumbel, Planner, UbeAtRoot
-from emcts.agents.targets import Reanalyse, largest_edge, value_rule
-from emcts.agents.worlds import Worlds
+from emcts.agents.mcts.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
+from emcts.agents.mcts.planners import Gumbel, Planner, UbeAtRoot
+from emcts.agents.mcts.targets import Reanalyse, largest_edge, value_rule
 from emcts.envs.base import is_deterministic
-from emcts.models.judges import DenseJudge, Unaware
-from emcts.models.minds import Mind
+from emcts.models.evaluators import DenseJudge, Unaware
 from emcts.models.networks import Networks
-from emcts.models.true import TrueMind
+from emcts.models.simulator import TrueMind
+from emcts.models.world_model import Mind
 from emcts.novelty import HashCounts, HashSet, Novelty, bits_for
 from emcts.registry import lookup
+from emcts.training.env_factory import Worlds
+from emcts.training.evaluation import SolvedShare
 from emcts.types import Key
 
 MOST_BITS = {"set": 31, "counts": 27}  # 256 MB each

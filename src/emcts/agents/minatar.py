@@ -7,13 +7,13 @@ import jax
 from jaxtyping import Array
 
 from emcts.agents import gumbel_family as family
-from emcts.agents.agent import Agent
 from emcts.agents.gumbel_family import GumbelSettings, Problem, constant_factor
-from emcts.agents.worlds import SameWorld
+from emcts.agents.mcts.agent import Agent
 from emcts.envs import MinAtar
 from emcts.envs.base import is_deterministic
 from emcts.models.codecs import support
 from emcts.models.networks import Networks, image_networks
+from emcts.training.env_factory import SameWorld
 from emcts.types import Key
 
 

@@ -10,17 +10,17 @@ from jaxtyping import Array, Float
 
 from emcts.agents import gumbel_family as family
 from emcts.agents import minatar
-from emcts.agents.agent import Agent, Lanes
 from emcts.agents.gumbel_family import lanes_of, novelty_of
+from emcts.agents.mcts.agent import Agent, Lanes
+from emcts.agents.mcts.planners import Gumbel, Planner, Puct, UbeAtRoot, exploration_head
 from emcts.agents.minatar import MinAtarSettings
-from emcts.agents.planners import Gumbel, Planner, Puct, UbeAtRoot, exploration_head
 from emcts.envs.base import is_deterministic
-from emcts.models.abstracted import Consistent, Sizes, ValueEquivalent, abstracted_networks
 from emcts.models.codecs import support
-from emcts.models.judges import Unaware
+from emcts.models.evaluators import Unaware
 from emcts.models.layers import ConvTorso, mlp
-from emcts.models.learned import LearnedMind, WorldNetworks
-from emcts.models.senses import Disagreement, Followed, Latents, Sense, with_action
+from emcts.models.learned.abstracted import Consistent, Sizes, ValueEquivalent, abstracted_networks
+from emcts.models.learned.local_uncertainty import Disagreement, Followed, Latents, Sense, with_action
+from emcts.models.learned.model import LearnedMind, WorldNetworks
 from emcts.novelty import Ensemble, Normalised
 from emcts.registry import lookup
 from emcts.types import Key

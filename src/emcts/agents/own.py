@@ -3,10 +3,10 @@
 import jax
 
 from emcts.agents.gumbel_family import Problem, constant_factor
-from emcts.agents.judging import ReturnReached
-from emcts.agents.worlds import SameWorld
 from emcts.envs import AnyEnvironment
 from emcts.models.networks import Networks, bounded_networks
+from emcts.training.env_factory import SameWorld
+from emcts.training.evaluation import ReturnReached
 from emcts.types import Key
 
 

@@ -8,13 +8,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, UInt8
 
 from emcts.agents import gumbel_family as family
-from emcts.agents.agent import Agent
 from emcts.agents.gumbel_family import GumbelSettings, Problem, constant_factor
-from emcts.agents.judging import episodes_solved
-from emcts.agents.worlds import Programs
+from emcts.agents.mcts.agent import Agent
 from emcts.envs import Subleq
 from emcts.models.networks import Networks, bounded_networks
 from emcts.registry import lookup
+from emcts.training.env_factory import Programs
+from emcts.training.evaluation import episodes_solved
 from emcts.types import Key
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import jax
 
-from emcts.agents.layout import Layout
 from emcts.runs import team
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.folder import Folder
+from emcts.training.devices import Layout
 
 SECONDS_TO_MISS = 30  # a process that is silent for so long is taken for dead
 FOUND_BY_ITSELF = "Slurm, Open MPI and Kubernetes"

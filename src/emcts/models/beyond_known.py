@@ -6,8 +6,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from emcts.models.judges import StateJudgement
-from emcts.models.minds import PlanningModel, Prior
+from emcts.models.evaluators import StateJudgement
+from emcts.models.world_model import PlanningModel, Prior
 from emcts.types import (
     Key,
     Params,

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
-from emcts.agents.spread import WHOLE, Spread
 from emcts.envs.base import choose
+from emcts.training.data_parallel import WHOLE, Spread
 from emcts.types import Key, Replaceable, record
 
 

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh
 
-from emcts.agents.spread import AXIS
+from emcts.training.data_parallel import AXIS
 
 SEEDS = "seeds"
 

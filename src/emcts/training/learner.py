@@ -5,13 +5,13 @@ from typing import Any, Protocol, runtime_checkable
 
 from jaxtyping import Array, Float, PyTree, Shaped
 
-from emcts.agents.acting import Played
-from emcts.agents.agent import Lanes, Schedule
-from emcts.agents.judging import Evaluated, SolvedShare
-from emcts.agents.simulator_steps import SimulatorRates
-from emcts.agents.spread import Spread
-from emcts.agents.state import Log
-from emcts.agents.worlds import Worlds
+from emcts.agents.mcts.acting import Played
+from emcts.agents.mcts.agent import Lanes, Schedule
+from emcts.agents.mcts.simulator_steps import SimulatorRates
+from emcts.agents.mcts.state import Log
+from emcts.training.data_parallel import Spread
+from emcts.training.env_factory import Worlds
+from emcts.training.evaluation import Evaluated, SolvedShare
 from emcts.types import Key
 
 Maps = Callable[[Any], Mapping[str, Float[Array, "N N"]]]

@@ -12,12 +12,9 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
-from emcts.agents import replay as replays
-from emcts.agents.acting import Played
-from emcts.agents.agent import Lanes, Schedule
-from emcts.agents.bdqn_evaluation import Greedy
-from emcts.agents.bdqn_network import Ensemble, Layers
-from emcts.agents.bdqn_state import (
+from emcts.agents.bdqn.evaluation import Greedy
+from emcts.agents.bdqn.networks import Ensemble, Layers
+from emcts.agents.bdqn.state import (
     BdqnLearned,
     BdqnLosses,
     BdqnState,
@@ -26,15 +23,18 @@ from emcts.agents.bdqn_state import (
     note_move,
     note_update,
 )
-from emcts.agents.judging import Evaluated
-from emcts.agents.learner import Maps, states_visited
-from emcts.agents.simulator_steps import SimulatorRates
-from emcts.agents.spread import Spread
-from emcts.agents.state import new_log, note_regret
-from emcts.agents.worlds import Worlds
+from emcts.agents.mcts.acting import Played
+from emcts.agents.mcts.agent import Lanes, Schedule
+from emcts.agents.mcts.simulator_steps import SimulatorRates
+from emcts.agents.mcts.state import new_log, note_regret
 from emcts.envs import AnyEnvironment, DeepSea, Outcome
 from emcts.envs.base import choose
 from emcts.envs.rollout import random_legal_action
+from emcts.training import replay as replays
+from emcts.training.data_parallel import Spread
+from emcts.training.env_factory import Worlds
+from emcts.training.evaluation import Evaluated
+from emcts.training.learner import Maps, states_visited
 from emcts.types import Key
 
 

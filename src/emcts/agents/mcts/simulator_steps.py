@@ -8,8 +8,8 @@ planning and does not count.
 
 import dataclasses
 
-from emcts.agents.agent import Agent
-from emcts.agents.targets import NStepUbe, ahead_variance, edge_variance, root_variance
+from emcts.agents.mcts.agent import Agent
+from emcts.agents.mcts.targets import NStepUbe, ahead_variance, edge_variance, root_variance
 
 
 @dataclasses.dataclass(frozen=True)

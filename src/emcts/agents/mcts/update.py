@@ -9,18 +9,18 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-from emcts.agents import replay as replays
-from emcts.agents.agent import Agent, Seen
-from emcts.agents.losses import Learned, batch_loss
-from emcts.agents.planners import exploiting_prior
-from emcts.agents.replay import Sample
-from emcts.agents.spread import alone
-from emcts.agents.state import TrainState, first_time
-from emcts.agents.targets import Context, Searched, Story, Targets
+from emcts.agents.mcts.agent import Agent, Seen
+from emcts.agents.mcts.losses import Learned, batch_loss
+from emcts.agents.mcts.planners import exploiting_prior
+from emcts.agents.mcts.state import TrainState, first_time
+from emcts.agents.mcts.targets import Context, Searched, Story, Targets
 from emcts.envs.base import choose
-from emcts.models.judges import row
-from emcts.models.minds import Moves
+from emcts.models.evaluators import row
+from emcts.models.world_model import Moves
 from emcts.search.ube import one_step_lookahead
+from emcts.training import replay as replays
+from emcts.training.data_parallel import alone
+from emcts.training.replay import Sample
 from emcts.types import Key, Replaceable, record
 
 

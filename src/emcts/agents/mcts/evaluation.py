@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from emcts.agents.agent import Agent
-from emcts.agents.judging import Evaluated
-from emcts.agents.planners import exploiting_brief
-from emcts.agents.state import TrainState
+from emcts.agents.mcts.agent import Agent
+from emcts.agents.mcts.planners import exploiting_brief
+from emcts.agents.mcts.state import TrainState
+from emcts.training.evaluation import Evaluated
 from emcts.types import Key, Replaceable, record
 
 

@@ -6,18 +6,18 @@ from typing import Any
 import jax
 from jaxtyping import Array, Float, PyTree, Shaped
 
-from emcts.agents.acting import Played, act
-from emcts.agents.agent import Agent, Evaluation, Lanes, Schedule
-from emcts.agents.evaluating import evaluate
-from emcts.agents.judging import Evaluated
-from emcts.agents.learner import Maps, states_visited
-from emcts.agents.learning import learn, refresh_target
-from emcts.agents.losses import Learned
-from emcts.agents.maps import uncertainty_maps
-from emcts.agents.simulator_steps import SimulatorRates, simulator_rates
-from emcts.agents.spread import Spread
-from emcts.agents.state import TrainState, init
-from emcts.agents.worlds import Worlds
+from emcts.agents.mcts.acting import Played, act
+from emcts.agents.mcts.agent import Agent, Evaluation, Lanes, Schedule
+from emcts.agents.mcts.evaluation import evaluate
+from emcts.agents.mcts.losses import Learned
+from emcts.agents.mcts.maps import uncertainty_maps
+from emcts.agents.mcts.simulator_steps import SimulatorRates, simulator_rates
+from emcts.agents.mcts.state import TrainState, init
+from emcts.agents.mcts.update import learn, refresh_target
+from emcts.training.data_parallel import Spread
+from emcts.training.env_factory import Worlds
+from emcts.training.evaluation import Evaluated
+from emcts.training.learner import Maps, states_visited
 from emcts.types import Key
 
 

@@ -16,15 +16,15 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Float
 
-from emcts.agents.judging import Evaluated
-from emcts.agents.layout import SEEDS, Layout, best_layout
-from emcts.agents.learner import Learner
-from emcts.agents.loop import run_chunk
-from emcts.agents.simulator_steps import SimulatorRates
-from emcts.agents.spread import AXIS, Spread
-from emcts.agents.state import Log, evaluation_keys, first_time
+from emcts.agents.mcts.simulator_steps import SimulatorRates
+from emcts.agents.mcts.state import Log, evaluation_keys, first_time
 from emcts.counter import NEVER, Counter
 from emcts.runs.trainer import Find, Progress
+from emcts.training.data_parallel import AXIS, Spread
+from emcts.training.devices import SEEDS, Layout, best_layout
+from emcts.training.evaluation import Evaluated
+from emcts.training.learner import Learner
+from emcts.training.loop import run_chunk
 from emcts.types import Key, Replaceable, record
 
 

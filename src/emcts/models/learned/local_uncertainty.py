@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment
-from emcts.models.minds import Moves
+from emcts.models.world_model import Moves
 from emcts.novelty import Fitted, NoiseAware, Novelty
 from emcts.types import Key, Replaceable, record
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment
-from emcts.models.judges import Batch, Moves, StateJudgement
+from emcts.models.evaluators import Batch, Moves, StateJudgement
 from emcts.models.networks import Networks, Raw
 from emcts.novelty import Novelty
 from emcts.types import Key, RecurrentFn, RecurrentFnOutput, Replaceable, RootFnOutput, record

@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from emcts.agents.agent import LossWeights
-from emcts.agents.spread import WHOLE, Spread
-from emcts.agents.targets import Story, Targets
-from emcts.models.judges import decode
-from emcts.models.minds import Mind
+from emcts.agents.mcts.agent import LossWeights
+from emcts.agents.mcts.targets import Story, Targets
+from emcts.models.evaluators import decode
+from emcts.models.world_model import Mind
+from emcts.training.data_parallel import WHOLE, Spread
 from emcts.types import Replaceable, record
 
 

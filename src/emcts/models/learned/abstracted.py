@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from emcts.models.codecs import Categorical, Chance, Codec, Policy
 from emcts.models.layers import Mlp, mlp
-from emcts.models.learned import Latent, WorldNetworks
+from emcts.models.learned.model import Latent, WorldNetworks
 from emcts.models.networks import Head, Networks, Same
 from emcts.types import Key
 

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from emcts.envs import DeepSea
-from emcts.models.abstracted import Consistent, Sizes, latent_heads
 from emcts.models.codecs import Categorical
 from emcts.models.layers import mlp
-from emcts.models.learned import Latent, WorldNetworks
+from emcts.models.learned.abstracted import Consistent, Sizes, latent_heads
+from emcts.models.learned.model import Latent, WorldNetworks
 from emcts.models.networks import Same
 from emcts.types import Key
 

@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import PyTree
 
-from emcts.agents.judging import SolvedShare
-from emcts.agents.planners import Brief, Planner
-from emcts.agents.replay import Priority, value_error
-from emcts.agents.spread import WHOLE, Spread
-from emcts.agents.targets import Reanalyse
-from emcts.agents.worlds import Worlds
-from emcts.models.minds import Mind
+from emcts.agents.mcts.planners import Brief, Planner
+from emcts.agents.mcts.targets import Reanalyse
+from emcts.models.world_model import Mind
+from emcts.training.data_parallel import WHOLE, Spread
+from emcts.training.env_factory import Worlds
+from emcts.training.evaluation import SolvedShare
+from emcts.training.replay import Priority, value_error
 from emcts.types import Key
 
 

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment
-from emcts.models.judges import Batch, StateJudgement, Unaware, all_states, decode
-from emcts.models.minds import Mind, Moves, PlanningModel, Prior, Unrolled
+from emcts.models.evaluators import Batch, StateJudgement, Unaware, all_states, decode
+from emcts.models.learned.local_uncertainty import Latents, Passed, Sense, with_action
 from emcts.models.networks import Head, Networks
-from emcts.models.senses import Latents, Passed, Sense, with_action
 from emcts.models.ube import horizon_factor, leaf_variance
+from emcts.models.world_model import Mind, Moves, PlanningModel, Prior, Unrolled
 from emcts.novelty import Novelty
 from emcts.types import Key, RecurrentFn, RecurrentFnOutput, Replaceable, RootFnOutput, record
 

@@ -5,9 +5,9 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int32, PyTree
 
-from emcts.agents.bdqn_network import Layers
-from emcts.agents.replay import Replay, Step
-from emcts.agents.state import Log, count_visits, first_time
+from emcts.agents.bdqn.networks import Layers
+from emcts.agents.mcts.state import Log, count_visits, first_time
+from emcts.training.replay import Replay, Step
 from emcts.types import Key, Replaceable, record
 
 

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from emcts.agents.judging import Evaluated, SolvedShare
 from emcts.envs import AnyEnvironment, Outcome
+from emcts.training.evaluation import Evaluated, SolvedShare
 from emcts.types import Key, Replaceable, record
 
 

@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from emcts.agents import replay as replays
-from emcts.agents.agent import Agent, Seen
-from emcts.agents.replay import Step
-from emcts.agents.spread import alone
-from emcts.agents.state import Episodes, TrainState, count_visits, first_time, note_regret
+from emcts.agents.mcts.agent import Agent, Seen
+from emcts.agents.mcts.state import Episodes, TrainState, count_visits, first_time, note_regret
 from emcts.envs.base import choose
-from emcts.models.minds import Moves
+from emcts.models.world_model import Moves
+from emcts.training import replay as replays
+from emcts.training.data_parallel import alone
+from emcts.training.replay import Step
 from emcts.types import Key, Replaceable, record
 
 

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment
-from emcts.models.judges import Batch, Judge, StateJudge, StateJudgement, StepJudge
-from emcts.models.minds import Mind, Moves, Prior, Unrolled
+from emcts.models.evaluators import Batch, Judge, StateJudge, StateJudgement, StepJudge
 from emcts.models.networks import Networks
 from emcts.models.ube import leaf_variance
+from emcts.models.world_model import Mind, Moves, Prior, Unrolled
 from emcts.novelty import Novelty
 from emcts.types import Key, RecurrentFn, RecurrentFnOutput, RootFnOutput
 

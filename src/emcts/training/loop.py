@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from emcts.agents.acting import Played
-from emcts.agents.learner import Learner
+from emcts.agents.mcts.acting import Played
+from emcts.training.learner import Learner
 from emcts.types import Replaceable, record
 
 

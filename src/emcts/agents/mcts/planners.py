@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 import emcts
-from emcts.models.judges import StateJudgement
-from emcts.models.minds import PlanningModel, Prior
+from emcts.models.evaluators import StateJudgement
+from emcts.models.world_model import PlanningModel, Prior
 from emcts.types import Key, Replaceable, record
 
 

@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int32, PyTree
 
-from emcts.agents import replay as replays
-from emcts.agents.agent import Agent
-from emcts.agents.judging import regret_balance
-from emcts.agents.replay import Replay, Step
+from emcts.agents.mcts.agent import Agent
 from emcts.counter import NEVER, Counter
 from emcts.envs.base import choose
+from emcts.training import replay as replays
+from emcts.training.evaluation import regret_balance
+from emcts.training.replay import Replay, Step
 from emcts.types import Key, Replaceable, record
 
 MOST_VISITS = 2**30  # of a state; later ones are not counted, so that the number does not wrap

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from emcts.agents.planners import Plan, Planner, exploiting_brief
-from emcts.models.minds import PlanningModel
+from emcts.agents.mcts.planners import Plan, Planner, exploiting_brief
+from emcts.models.world_model import PlanningModel
 from emcts.types import Key, Replaceable, record
 
 

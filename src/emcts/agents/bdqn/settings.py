@@ -4,13 +4,13 @@ import dataclasses
 
 import optax
 
-from emcts.agents.agent import Schedule
-from emcts.agents.bdqn import Bdqn
-from emcts.agents.bdqn_evaluation import Greedy
-from emcts.agents.bdqn_network import Ensemble
-from emcts.agents.judging import SolvedShare, episodes_solved
-from emcts.agents.worlds import DeepSeas, Programs, SameWorld, Worlds
+from emcts.agents.bdqn.evaluation import Greedy
+from emcts.agents.bdqn.learner import Bdqn
+from emcts.agents.bdqn.networks import Ensemble
+from emcts.agents.mcts.agent import Schedule
 from emcts.envs import MinAtar, Subleq
+from emcts.training.env_factory import DeepSeas, Programs, SameWorld, Worlds
+from emcts.training.evaluation import SolvedShare, episodes_solved
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from emcts.agents.agent import Agent
-from emcts.agents.planners import Brief
-from emcts.agents.state import TrainState, evaluation_keys
+from emcts.agents.mcts.agent import Agent
+from emcts.agents.mcts.planners import Brief
+from emcts.agents.mcts.state import TrainState, evaluation_keys
 from emcts.envs import DeepSea
 
 Maps = Mapping[str, Float[Array, "N N"]]

@@ -1,0 +1,1 @@
+"""Bootstrapped DQN with randomised priors."""

@@ -21,7 +21,7 @@ import numpy as np
 import tyro
 
 from emcts.agents.bdqn.settings import DeepSeaBdqnSettings, in_deep_sea
-from emcts.training.env_factory import DeepSeas
+from emcts.training.env_factory import DeepSeaFactory
 from emcts.training.loop import run_chunk
 
 GOOD_SHARE = 0.1  # of all episodes: more than this is what bsuite calls solved
@@ -88,7 +88,7 @@ def bsuite_episodes(settings: DeepSeaBdqnSettings, seed: int) -> Iterator[bool]:
 def emcts_episodes(settings: DeepSeaBdqnSettings, seed: int, per_chunk: int = 10) -> Iterator[bool]:
     """The same of our agent."""
     init, advance = _programs(settings)
-    state = init(jax.random.key(seed), DeepSeas(settings.size).draw(seed))
+    state = init(jax.random.key(seed), DeepSeaFactory(settings.size).draw(seed))
     moves = per_chunk * settings.size
     first = 0
     while True:

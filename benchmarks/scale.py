@@ -20,7 +20,7 @@ from benchmarks.machine import provenance
 from benchmarks.traffic import traffic
 from benchmarks.train import Row, Stopwatch
 from emcts.agents import catalogue
-from emcts.training.devices import Layout
+from emcts.training.devices import DeviceLayout
 from emcts.training.seeds import SeedTrainer
 
 
@@ -68,19 +68,19 @@ TINY = {"size": 4, "simulations": 2, "width": 8, "batch_size": 8, "updates_per_i
 SMOKE = (Case("deep-sea", "e-az", "default", (2,), TINY, iterations_per_chunk=30),)
 
 
-def layouts(trainer: SeedTrainer) -> list[Layout]:
+def layouts(trainer: SeedTrainer) -> list[DeviceLayout]:
     """Two devices, eight and so on, shared by the seeds first; and by the data of each seed."""
-    found = {Layout(1, 1)}
+    found = {DeviceLayout(1, 1)}
     devices = 2
     while devices <= len(jax.devices()):
         for groups in {min(devices, len(trainer.seeds)), 1}:
-            if devices % groups == 0 and _fits(trainer, layout := Layout(groups, devices // groups)):
+            if devices % groups == 0 and _fits(trainer, layout := DeviceLayout(groups, devices // groups)):
                 found.add(layout)
         devices *= 4
     return sorted(found, key=lambda layout: (layout.size, -layout.seeds))
 
 
-def measure(case: Case, trainer: SeedTrainer, layout: Layout, rounds: int) -> Row:
+def measure(case: Case, trainer: SeedTrainer, layout: DeviceLayout, rounds: int) -> Row:
     """The median of chunks after the warm-up, without the first that learns."""
     trainer = trainer.on(layout)
     clock = Stopwatch()
@@ -138,7 +138,7 @@ def _write(rows: list[Row], out: Path | None) -> None:
         out.write_text(json.dumps({**provenance("emcts bench scale"), "rows": rows}, indent=1) + "\n")
 
 
-def _fits(trainer: SeedTrainer, layout: Layout) -> bool:
+def _fits(trainer: SeedTrainer, layout: DeviceLayout) -> bool:
     try:
         trainer.on(layout)
     except ValueError:

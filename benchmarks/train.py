@@ -24,9 +24,9 @@ from benchmarks.machine import provenance
 from emcts.agents import catalogue
 from emcts.agents.mcts.acting import act
 from emcts.agents.mcts.agent import Agent
-from emcts.agents.mcts.learner import Searching
+from emcts.agents.mcts.learner import MctsLearner
 from emcts.agents.mcts.state import TrainState
-from emcts.agents.mcts.update import Lesson, prepare, study
+from emcts.agents.mcts.update import TrainingBatch, make_batch, update_networks
 from emcts.training.seeds import SeedTrainer
 
 Row = dict[str, Any]
@@ -84,20 +84,20 @@ class Parts:
     """The parts of an iteration, each a compiled program of all seeds. They use up the state they are given."""
 
     acting: Callable[[TrainState], TrainState]
-    reanalyse: Callable[[TrainState], Lesson]
-    updates: Callable[[TrainState, Lesson], TrainState]
+    reanalyse: Callable[[TrainState], TrainingBatch]
+    updates: Callable[[TrainState, TrainingBatch], TrainState]
 
 
 def parts(agent: Agent) -> Parts:
     """Sampling and the making of targets are one part, the updates that learn from them another."""
 
-    def prepared(state: TrainState) -> Lesson:
+    def prepared(state: TrainState) -> TrainingBatch:
         sample_key, target_key, _ = jax.random.split(state.key, 3)
-        return prepare(agent, state, jnp.float32(0.5), sample_key, target_key)
+        return make_batch(agent, state, jnp.float32(0.5), sample_key, target_key)
 
-    def updated(state: TrainState, lesson: Lesson) -> TrainState:
+    def updated(state: TrainState, training_batch: TrainingBatch) -> TrainState:
         _, _, update_key = jax.random.split(state.key, 3)
-        return study(agent, state, lesson, update_key)[0]
+        return update_networks(agent, state, training_batch, update_key)[0]
 
     return Parts(
         acting=jax.jit(jax.vmap(lambda state: act(agent, state)[0]), donate_argnums=0),
@@ -126,7 +126,7 @@ def measure(case: Case, rounds: int, seconds: float) -> Row:
     """Rounds of a chunk and its parts, until there were `rounds`, or after three once `seconds` are over."""
     trainer = case.trainer()
     learner, clock = trainer.learner, Stopwatch()
-    timed = parts(learner.agent) if isinstance(learner, Searching) else None
+    timed = parts(learner.agent) if isinstance(learner, MctsLearner) else None
     state = trainer.init()
     state_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     state, progress = clock("chunk", trainer.advance, state)
@@ -136,8 +136,8 @@ def measure(case: Case, rounds: int, seconds: float) -> Row:
     for turn in range(rounds + 1):  # the first compiles the parts
         if timed is not None:
             state = clock("acting", timed.acting, state)
-            lesson = clock("reanalyse", timed.reanalyse, state)
-            state = clock("updates", timed.updates, state, lesson)
+            training_batch = clock("reanalyse", timed.reanalyse, state)
+            state = clock("updates", timed.updates, state, training_batch)
         if turn == rounds or (turn >= 3 and time.perf_counter() - began > seconds):
             break
         state, _ = clock("chunk", trainer.advance, state)

@@ -7,7 +7,7 @@ import numpy as np
 
 from emcts.agents import gumbel_family, own
 from emcts.agents.gumbel_family import GumbelSettings
-from emcts.agents.mcts.learner import Searching
+from emcts.agents.mcts.learner import MctsLearner
 from emcts.envs import time_limit
 from emcts.training.seeds import SeedTrainer
 from own_environment import KeyCorridor
@@ -32,7 +32,7 @@ def train(name: str, settings: GumbelSettings, *, length: int, seeds: tuple[int,
     env = time_limit(KeyCorridor(length), 3 * length)
     problem = own.problem(env, longest_episode=3 * length, solved_return=1.0)
     agent = getattr(gumbel_family, name)(settings, problem)
-    return SeedTrainer(Searching(agent), seeds, settings.total_env_steps, iterations_per_chunk=5)
+    return SeedTrainer(MctsLearner(agent), seeds, settings.total_env_steps, iterations_per_chunk=5)
 
 
 def first_reward(trainer: SeedTrainer) -> np.ndarray:

@@ -67,7 +67,7 @@ class KeyCorridor:
         return jnp.stack([jnp.bool_(True), jnp.bool_(True), at_door & state.has_key & ~state.is_open])
 
 
-def random_rewards(env: KeyCorridor, key: Key, *, worlds: int, steps: int) -> Float[Array, "W T"]:
+def random_rewards(env: KeyCorridor, key: Key, *, env_factory: int, steps: int) -> Float[Array, "W T"]:
     """What random legal play earns, in many worlds at once: `scan` over time, `vmap` over worlds."""
     endless = auto_reset(time_limit(env, 100))
 
@@ -81,7 +81,7 @@ def random_rewards(env: KeyCorridor, key: Key, *, worlds: int, steps: int) -> Fl
         start_key, play_key = jax.random.split(key)
         return jax.lax.scan(step, endless.init(start_key), jax.random.split(play_key, steps))[1]
 
-    return jax.jit(jax.vmap(play))(jax.random.split(key, worlds))
+    return jax.jit(jax.vmap(play))(jax.random.split(key, env_factory))
 
 
 def shortest_way(env: KeyCorridor) -> list[int]:
@@ -103,7 +103,7 @@ def main() -> None:
         f"the shortest way: {len(shortest_way(env))} steps, return {total}, over: {bool(outcome.terminated)}"
     )
 
-    rewards = random_rewards(env, key, worlds=64, steps=1000)
+    rewards = random_rewards(env, key, env_factory=64, steps=1000)
     print(f"random play, 64 worlds of 1,000 steps: the door was opened {int(rewards.sum())} times")
 
 

@@ -83,11 +83,11 @@ ESTIMATORS: dict[str, Estimator] = {
 }
 
 
-def measure(name: str, visits: int, worlds: int = WORLDS) -> dict[str, float | str]:
+def measure(name: str, visits: int, env_factory: int = WORLDS) -> dict[str, float | str]:
     """Of the goal over many worlds: its error, what is said of it, and how often it is left for ever."""
     rng = np.random.default_rng(visits)
     means, goal, quiet = [], [], []
-    for _ in range(worlds):
+    for _ in range(env_factory):
         draws = world(visits, rng)
         said = ESTIMATORS[name](draws, rng)
         means.append(draws[GOAL].mean())

@@ -12,19 +12,27 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
-from emcts.agents.mcts.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
+from emcts.agents.mcts.agent import (
+    Agent,
+    Evaluation,
+    ExplorationSchedule,
+    LossWeights,
+    NoveltyUpdate,
+    ReplayConfig,
+    Schedule,
+)
 from emcts.agents.mcts.planners import Gumbel
 from emcts.agents.mcts.state import TrainState, init
 from emcts.agents.mcts.targets import Reanalyse
 from emcts.envs import Outcome
 from emcts.models.codecs import Categorical
-from emcts.models.evaluators import DenseJudge, FiniteJudge, Judge
-from emcts.models.networks import Networks, bounded_networks, finite_networks
-from emcts.models.simulator import TrueMind
+from emcts.models.evaluators import Evaluator, NetworkEvaluator, TabularEvaluator
+from emcts.models.networks import Networks, indexed_networks, vector_networks
+from emcts.models.simulator import SimulatorModel
 from emcts.models.ube import horizon_factor
 from emcts.novelty import Counts
 from emcts.novelty.counts import CountsState
-from emcts.training.env_factory import SameWorld
+from emcts.training.env_factory import SharedEnv
 from emcts.types import Key, Replaceable, record
 
 STOP, ON = 0, 1
@@ -103,10 +111,10 @@ def drawn_tables(pairs: bool) -> Tables:
 
 def finite_agent(reanalyse: Reanalyse, sequence: int = 1) -> Agent:
     """Learns rewards, and counts transitions, as in Deep Sea."""
-    judge = FiniteJudge(Counts(2 * LENGTH, epsilon=0.5))
+    evaluator = TabularEvaluator(Counts(2 * LENGTH, epsilon=0.5))
     return _agent(
-        judge,
-        lambda key: finite_networks(LENGTH, 2, widths=(), values=Categorical(10), ube=True, key=key),
+        evaluator,
+        lambda key: indexed_networks(LENGTH, 2, widths=(), values=Categorical(10), ube=True, key=key),
         lambda leaf: horizon_factor(GAMMA, LENGTH - leaf.position),
         float("inf"),
         reanalyse,
@@ -116,12 +124,12 @@ def finite_agent(reanalyse: Reanalyse, sequence: int = 1) -> Agent:
 
 def dense_agent(reanalyse: Reanalyse) -> Agent:
     """Knows rewards, and counts the places that it reached, as in SUBLEQ."""
-    judge = DenseJudge(
+    evaluator = NetworkEvaluator(
         Counts(LENGTH + 1, epsilon=2.0), lambda env, s: env.observe(s), lambda env, s: s.position
     )
     return _agent(
-        judge,
-        lambda key: bounded_networks(LENGTH + 1, 2, widths=(), uncertain=True, key=key),
+        evaluator,
+        lambda key: vector_networks(LENGTH + 1, 2, widths=(), uncertain=True, key=key),
         lambda leaf: jnp.float32(1.0),
         0.6,
         reanalyse,
@@ -130,19 +138,19 @@ def dense_agent(reanalyse: Reanalyse) -> Agent:
 
 
 def _agent(
-    judge: Judge, make: Any, leaf_factor: Any, largest: float, reanalyse: Reanalyse, sequence: int
+    evaluator: Evaluator, make: Any, leaf_factor: Any, largest: float, reanalyse: Reanalyse, sequence: int
 ) -> Agent:
     return Agent(
-        worlds=SameWorld(Chain()),
-        mind=TrueMind(judge, GAMMA, leaf_factor, largest),
+        env_factory=SharedEnv(Chain()),
+        world_model=SimulatorModel(evaluator, GAMMA, leaf_factor, largest),
         make_networks=make,
         acting=Gumbel(2),
-        lanes=Lanes((0.0, 0.0), (False, True)),
-        seen=Seen.ACTING,
+        lanes=ExplorationSchedule((0.0, 0.0), (False, True)),
+        seen=NoveltyUpdate.ACTING,
         reanalyse=reanalyse,
         weights=LossWeights(),
         optimiser=optax.adam(1e-2),
-        memory=Memory(64, 8, sequence),
+        memory=ReplayConfig(64, 8, sequence),
         schedule=Schedule(8, 1, warm_up=16),
         evaluation=Evaluation(Gumbel(2, gumbel_scale=0.0), 1, max_steps=LENGTH),
     )
@@ -151,9 +159,9 @@ def _agent(
 def told(agent: Agent, tables: Tables) -> TrainState:
     """A state of training in which the target networks say what the tables do, and the others nothing of it."""
     state = init(agent, KEY, ())
-    mind = agent.mind
-    assert isinstance(mind, TrueMind)
-    say = _finite if isinstance(mind.judge, FiniteJudge) else _dense
+    world_model = agent.world_model
+    assert isinstance(world_model, SimulatorModel)
+    say = _finite if isinstance(world_model.evaluator, TabularEvaluator) else _dense
     return state.replace(
         target=say(state.networks, tables), novelty=CountsState(jnp.asarray(tables.visits, jnp.int32))
     )

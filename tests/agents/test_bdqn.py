@@ -17,13 +17,13 @@ from benchmarks import train as benchmark
 from jaxtyping import Array, Bool, Int
 
 from emcts.agents import catalogue
-from emcts.agents.bdqn.evaluation import Greedy
+from emcts.agents.bdqn.evaluation import GreedyEvaluation
 from emcts.agents.bdqn.learner import Bdqn
-from emcts.agents.bdqn.networks import Ensemble, make_layers
-from emcts.agents.bdqn.state import BdqnState, Transition
+from emcts.agents.bdqn.networks import BootstrappedEnsemble, make_layers
+from emcts.agents.bdqn.state import BdqnState, BootstrapTransition
 from emcts.agents.mcts.agent import Schedule
 from emcts.envs import Outcome, time_limit
-from emcts.training.env_factory import SameWorld
+from emcts.training.env_factory import SharedEnv
 from emcts.training.learner import Learner
 from emcts.training.loop import run_chunk
 from emcts.types import Key
@@ -36,14 +36,14 @@ KEY = jax.random.key(0)
 
 def make(env: Any, **changes: Any) -> Bdqn:
     settings: dict[str, Any] = {
-        "worlds": SameWorld(env),
-        "ensemble": Ensemble(5, (16,), prior_scale=1.0),
+        "worlds": SharedEnv(env),
+        "ensemble": BootstrappedEnsemble(5, (16,), prior_scale=1.0),
         "discount": GAMMA,
         "optimiser": optax.adam(1e-2),
         "replay_capacity": 256,
         "batch_size": 32,
         "schedule": Schedule(1, 1, warm_up=16, target_every=4),
-        "evaluation": Greedy(1, max_steps=LENGTH),
+        "evaluation": GreedyEvaluation(1, max_steps=LENGTH),
     }
     return Bdqn(**{**settings, **changes})
 
@@ -96,9 +96,9 @@ def test_every_member_learns_the_values_that_are_known(trained: Any) -> None:
     wanted = GAMMA ** np.arange(LENGTH - 1, -1, -1.0)
     np.testing.assert_allclose(values[..., ON], np.tile(wanted[:, None], 5), atol=0.03)
     assert np.all(np.abs(values[..., STOP]) < 0.3), "was tried seldom"
-    evaluated = learner.evaluate(after, KEY, episodes=3, beta=0.0)
-    np.testing.assert_array_equal(evaluated.episode_return, np.ones(3))
-    np.testing.assert_array_equal(evaluated.length, np.full(3, LENGTH))
+    evaluation = learner.evaluate(after, KEY, episodes=3, beta=0.0)
+    np.testing.assert_array_equal(evaluation.episode_return, np.ones(3))
+    np.testing.assert_array_equal(evaluation.length, np.full(3, LENGTH))
 
 
 def test_priors_never_train_and_members_differ(trained: Any) -> None:
@@ -152,7 +152,7 @@ def cut_short() -> tuple[Bdqn, BdqnState, Any, Any]:
     """In a chain with a limit of 3 steps: with a full replay, oldest step first, and what was told of these steps."""
     learner = make(
         time_limit(Chain(), 3),
-        ensemble=Ensemble(3, (4,), prior_scale=2.0, mask_probability=0.5, noise_scale=0.3),
+        ensemble=BootstrappedEnsemble(3, (4,), prior_scale=2.0, mask_probability=0.5, noise_scale=0.3),
         replay_capacity=40,
     )
     state, metrics = train(learner, start(learner), 66)
@@ -164,7 +164,7 @@ def cut_short() -> tuple[Bdqn, BdqnState, Any, Any]:
 
 def test_what_is_kept_is_what_happened(cut_short: Any) -> None:
     _, _, kept, told = cut_short
-    assert isinstance(kept, Transition)
+    assert isinstance(kept, BootstrapTransition)
     assert kept.truncated.any()
     assert kept.terminated.any()
     over = kept.terminated | kept.truncated
@@ -179,7 +179,7 @@ def test_what_is_kept_is_what_happened(cut_short: Any) -> None:
 def test_a_loss_is_that_of_each_member_alone(cut_short: Any) -> None:
     """Worked out with numpy: masks, noise, ends, and the target network of each member."""
     learner, state, kept, _ = cut_short
-    env = learner.worlds.example
+    env = learner.env_factory.example
     found = jax.jit(lambda: learner.member_losses(env, state.networks, state, kept))()
 
     def q(layers: Any, x: np.ndarray, k: int) -> np.ndarray:
@@ -229,8 +229,8 @@ def test_what_is_not_legal_is_neither_done_nor_hoped_for() -> None:
     assert np.all(np.asarray(metrics.played.ended).reshape(-1, LENGTH)[:, -1])
     values = member_values(learner, state, Forbidding(), PLACES)[:, :, ON]
     np.testing.assert_allclose(values, np.tile([[-3.0], [-2.0], [-1.0], [0.0]], (1, 5)), atol=0.1)
-    evaluated = learner.evaluate(state, KEY, episodes=2, beta=-1.0)
-    np.testing.assert_array_equal(evaluated.length, [LENGTH, LENGTH])
+    evaluation = learner.evaluate(state, KEY, episodes=2, beta=-1.0)
+    np.testing.assert_array_equal(evaluation.length, [LENGTH, LENGTH])
 
 
 def test_beta_weighs_what_members_differ_in() -> None:

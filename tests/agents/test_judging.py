@@ -11,8 +11,14 @@ import pytest
 from emcts.agents import catalogue
 from emcts.envs import DeepSea, MinAtar, Subleq
 from emcts.envs.deep_sea_regret import episodes_to_solve
-from emcts.training.env_factory import Programs, SameWorld
-from emcts.training.evaluation import MOST_REGRET, Evaluated, ReturnReached, episodes_solved, regret_balance
+from emcts.training.env_factory import Programs, SharedEnv
+from emcts.training.evaluation import (
+    MOST_REGRET,
+    EvaluationResult,
+    ReturnReached,
+    episodes_solved,
+    regret_balance,
+)
 from emcts.training.loop import run_chunk
 from emcts.training.seeds import SeedTrainer
 from tests.agents.tiny import BDQN, DEEP_SEA, advanced, table, trainer
@@ -49,7 +55,9 @@ def test_a_noisy_return_does_not_solve_deep_sea(agent: str) -> None:
 def test_a_solved_evaluation_is_one_in_which_every_episode_was() -> None:
     def share(*solved: bool) -> float:
         episodes = jnp.array(solved)
-        return float(episodes_solved(Evaluated(jnp.zeros(len(solved)), jnp.ones(len(solved), int), episodes)))
+        return float(
+            episodes_solved(EvaluationResult(jnp.zeros(len(solved)), jnp.ones(len(solved), int), episodes))
+        )
 
     assert (share(False, False), share(True, False, True, True)) == (0.0, 0.75)
     assert share(*[True] * 41) == 1, "and not a little less by rounding"
@@ -58,7 +66,7 @@ def test_a_solved_evaluation_is_one_in_which_every_episode_was() -> None:
 def test_without_a_judgement_of_its_own_a_mean_return_solves_an_environment() -> None:
     def share(*returns: float) -> float:
         flags = jnp.zeros(len(returns), bool)
-        return float(ReturnReached(0.5)(Evaluated(jnp.array(returns), flags.astype(int), flags)))
+        return float(ReturnReached(0.5)(EvaluationResult(jnp.array(returns), flags.astype(int), flags)))
 
     assert (share(0.0, 1.0), share(0.0, 0.9)) == (1.0, 0.0)
 
@@ -107,7 +115,7 @@ def test_regret_is_counted_at_the_end_of_each_episode(agent: str) -> None:
     """Of all lanes, those that exploit and those that explore."""
     learner = trainer("deep-sea", agent).learner
     per_iteration = learner.steps_per_iteration
-    state = learner.init(jax.random.key(3), jnp.asarray(learner.worlds.draw(3)))
+    state = learner.init(jax.random.key(3), jnp.asarray(learner.env_factory.draw(3)))
     chunk = jax.jit(lambda state, learning: run_chunk(learner, state, learning, jnp.zeros(len(learning))))
     iterations = 600 // per_iteration
     learning = np.arange(1, iterations + 1) * per_iteration >= learner.schedule.warm_up
@@ -132,10 +140,10 @@ def test_who_says_which_episodes_are_good() -> None:
     sea = DeepSea(3)
     end = sea.init(jax.random.key(0)).replace(row=jnp.int32(3), column=jnp.int32(3))
     for column in (3, 2):
-        good = SameWorld(sea).good_episode(sea, end.replace(column=jnp.int32(column)))
+        good = SharedEnv(sea).good_episode(sea, end.replace(column=jnp.int32(column)))
         assert good is not None
         assert bool(good) is (column == 3)
     task = Subleq("negate", 16, 4)
     assert Programs(task).good_episode(task, end) is None
     game = MinAtar("breakout")
-    assert SameWorld(game).good_episode(game, end) is None
+    assert SharedEnv(game).good_episode(game, end) is None

@@ -12,7 +12,7 @@ import pytest
 
 import emcts
 from emcts.agents import catalogue
-from emcts.agents.mcts.learner import Searching
+from emcts.agents.mcts.learner import MctsLearner
 from emcts.agents.mcts.state import evaluation_keys
 from emcts.training.learner import Learner
 from emcts.training.loop import run_chunk
@@ -118,7 +118,7 @@ def trace_chunk(learner: Learner) -> None:
         keys = evaluation_keys(state)
         return state, metrics, learner.evaluate(state, keys.episodes, episodes=2, beta=0.0)
 
-    world = learner.worlds.draw(0)
+    world = learner.env_factory.draw(0)
     state = jax.jit(learner.init).trace(jax.random.key(0), world).out_info
     jax.jit(chunk).trace(state, jnp.ones(2, bool), jnp.ones(2))
 
@@ -131,13 +131,13 @@ def test_a_chunk_passes_the_check_for_reuse(agent: str) -> None:
 
 @pytest.mark.usefixtures("key_reuse_checked")
 def test_the_check_sees_a_key_that_learning_uses_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    learn = Searching.learn
+    learn = MctsLearner.learn
 
-    def careless(self: Searching, state: Any, progress: Any) -> Any:
+    def careless(self: MctsLearner, state: Any, progress: Any) -> Any:
         learn(self, state, progress)
         return learn(self, state, progress)
 
-    monkeypatch.setattr(Searching, "learn", careless)
+    monkeypatch.setattr(MctsLearner, "learn", careless)
     with pytest.raises(jax.errors.KeyReuseError):
         trace_chunk(make("e-az").learner)
 
@@ -153,7 +153,7 @@ def test_agents_and_seeds_do_not_share_their_random_numbers() -> None:
     assert len(set.union(*map(key_numbers, keys))) == 6
     one = trainer("deep-sea", "bdqn", seeds)
     expected = [jax.random.fold_in(jax.random.key(seed), jnp.uint32(3960274627)) for seed in seeds]
-    world = jnp.stack([jnp.asarray(one.learner.worlds.draw(seed)) for seed in seeds])
+    world = jnp.stack([jnp.asarray(one.learner.env_factory.draw(seed)) for seed in seeds])
     wanted = jax.vmap(one.learner.init)(jnp.stack(expected), world)
     np.testing.assert_array_equal(
         jax.random.key_data(wanted.key), jax.random.key_data(one.init().key), strict=True
@@ -161,8 +161,8 @@ def test_agents_and_seeds_do_not_share_their_random_numbers() -> None:
 
 
 def test_the_same_seed_has_the_same_sea_for_every_agent() -> None:
-    worlds = [trainer("deep-sea", agent, (0, 1)).init().world for agent in ("e-az", "bdqn")]
-    np.testing.assert_array_equal(worlds[0], worlds[1])
+    env_factory = [trainer("deep-sea", agent, (0, 1)).init().world for agent in ("e-az", "bdqn")]
+    np.testing.assert_array_equal(env_factory[0], env_factory[1])
 
 
 def test_evaluation_keys_change_with_the_steps_and_leave_training_alone() -> None:

@@ -11,15 +11,15 @@ import pytest
 
 from emcts.agents.mcts.agent import LossWeights
 from emcts.agents.mcts.losses import batch_loss
-from emcts.agents.mcts.targets import Story, Targets
+from emcts.agents.mcts.targets import Targets, Trajectory
 from emcts.envs import DeepSea
 from emcts.models.codecs import Categorical
-from emcts.models.evaluators import Unaware
+from emcts.models.evaluators import NoNovelty
 from emcts.models.layers import mlp
 from emcts.models.learned.abstracted import Consistent, Sizes, ValueEquivalent, abstracted_networks
 from emcts.models.learned.anchored import Anchored, anchored_networks, row_and_column
-from emcts.models.learned.local_uncertainty import Followed, Latents
-from emcts.models.learned.model import LearnedMind, LearnedModel, half_gradient
+from emcts.models.learned.local_uncertainty import LatentNovelty, TrueStateNovelty
+from emcts.models.learned.model import LearnedModel, LearnedPlanningModel, half_gradient
 from emcts.novelty import Counts
 
 KEY = jax.random.key(0)
@@ -28,20 +28,20 @@ GAMMA = 0.9
 SIZES = Sizes(latent=12, representation=(16,), dynamics=(16,), heads=(16,), ube=(16,))
 
 
-def abstracted(grounding: Any = ValueEquivalent()) -> tuple[LearnedMind, Any]:  # noqa: B008
-    mind = LearnedMind(
-        Latents(Unaware()), grounding, lambda env, state: env.index(state), GAMMA, few_states=True
+def abstracted(dynamics_loss: Any = ValueEquivalent()) -> tuple[LearnedModel, Any]:  # noqa: B008
+    world_model = LearnedModel(
+        LatentNovelty(NoNovelty()), dynamics_loss, lambda env, state: env.index(state), GAMMA, few_states=True
     )
     body = mlp(ENV.num_states, (16, 12), key=KEY, finite=True)
     networks = abstracted_networks(
         body, 2, sizes=SIZES, values=Categorical(10), ube=True, exploration=False, key=KEY
     )
-    return mind, networks
+    return world_model, networks
 
 
-def anchored() -> tuple[LearnedMind, Any]:
-    mind = LearnedMind(Latents(Unaware()), Anchored(), row_and_column, GAMMA, few_states=True)
-    return mind, anchored_networks(6, 2, sizes=SIZES, values=Categorical(10), ube=True, key=KEY)
+def anchored() -> tuple[LearnedModel, Any]:
+    world_model = LearnedModel(LatentNovelty(NoNovelty()), Anchored(), row_and_column, GAMMA, few_states=True)
+    return world_model, anchored_networks(6, 2, sizes=SIZES, values=Categorical(10), ube=True, key=KEY)
 
 
 def loud(networks: Any) -> Any:
@@ -71,9 +71,9 @@ ACTIONS = np.array([1, 0, 1, 1, 0], np.int32)
 STATES, AFTER, REWARDS, OVER = walk(ACTIONS)  # ends at the third of five moves
 
 
-def story(states: Any = STATES) -> Story:
+def trajectory(states: Any = STATES) -> Trajectory:
     """K stories of one move each, as `learning` hands them over."""
-    return Story(
+    return Trajectory(
         states=jax.tree.map(lambda one, two: jnp.stack([one, two], axis=1), states, AFTER),
         actions=jnp.asarray(ACTIONS)[:, None],
         rewards=jnp.asarray(REWARDS)[:, None],
@@ -105,17 +105,23 @@ def as_batch(tree: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf[None], tree)
 
 
-def loss(networks: Any, mind: LearnedMind, story: Story, targets: Targets, weights: LossWeights) -> Any:
-    return batch_loss(networks, mind, ENV, as_batch(story), as_batch(targets), jnp.ones(1), weights)
+def loss(
+    networks: Any, world_model: LearnedModel, trajectory: Trajectory, targets: Targets, weights: LossWeights
+) -> Any:
+    return batch_loss(
+        networks, world_model, ENV, as_batch(trajectory), as_batch(targets), jnp.ones(1), weights
+    )
 
 
 @pytest.mark.parametrize("make", [abstracted, anchored])
 def test_nothing_counts_after_an_end(make: Any) -> None:
-    mind, networks = make()
+    world_model, networks = make()
     networks = loud(networks)
-    said = jax.jit(lambda: mind.unroll(ENV, networks, STATES, jnp.asarray(ACTIONS), jnp.asarray(OVER)))()
+    said = jax.jit(
+        lambda: world_model.unroll(ENV, networks, STATES, jnp.asarray(ACTIONS), jnp.asarray(OVER))
+    )()
     assert said.counts.tolist() == [True, True, True, False, False]
-    run = jax.jit(lambda targets: loss(networks, mind, story(), targets, LossWeights())[0])
+    run = jax.jit(lambda targets: loss(networks, world_model, trajectory(), targets, LossWeights())[0])
     whole = run(targets())
     for name in ("value", "policy", "ube", "reward", "terminated"):
         wanted = getattr(targets(), name)
@@ -128,29 +134,34 @@ def test_nothing_counts_after_an_end(make: Any) -> None:
 @pytest.mark.parametrize("make", [abstracted, anchored])
 def test_the_losses_of_an_unroll_by_hand(make: Any) -> None:
     """One step after the other, without a scan: the mean over what counts of each head's loss."""
-    mind, networks = make()
+    world_model, networks = make()
     networks = loud(networks)
-    _, learned = jax.jit(lambda: loss(networks, mind, story(), targets(), LossWeights()))()
-    latent = mind.encode(ENV, networks, jax.tree.map(lambda leaf: leaf[0], STATES))
-    value, reward, going, drift = [], [], [], []
+    _, learned = jax.jit(lambda: loss(networks, world_model, trajectory(), targets(), LossWeights()))()
+    latent = world_model.encode(ENV, networks, jax.tree.map(lambda leaf: leaf[0], STATES))
+    value, reward, continuation, consistency = [], [], [], []
     for k in range(3):
         pair = jnp.concatenate([latent, jax.nn.one_hot(ACTIONS[k], 2)])
         heads = networks.heads
         value.append(heads.value.codec.loss(heads.value(latent), targets().value[k]))
         reward.append(heads.reward.codec.loss(heads.reward(pair), targets().reward[k]))
-        going.append(-jnp.log(jnp.abs(OVER[k] - jax.nn.sigmoid(heads.going(pair)[0] + 3.0))))
-        there = mind.encode(ENV, networks, jax.tree.map(lambda leaf, k=k: leaf[k], STATES))
-        drift.append(mind.grounding.drift(latent, there) if k else 0.0)
+        continuation.append(-jnp.log(jnp.abs(OVER[k] - jax.nn.sigmoid(heads.continuation(pair)[0] + 3.0))))
+        there = world_model.encode(ENV, networks, jax.tree.map(lambda leaf, k=k: leaf[k], STATES))
+        consistency.append(world_model.dynamics_loss.consistency(latent, there) if k else 0.0)
         latent = networks.dynamics(pair)
-    for name, parts in {"value": value, "reward": reward, "going": going, "drift": drift}.items():
+    for name, parts in {
+        "value": value,
+        "reward": reward,
+        "going": continuation,
+        "drift": consistency,
+    }.items():
         np.testing.assert_allclose(getattr(learned.losses, name), np.mean(parts), rtol=2e-4, err_msg=name)
 
 
 def test_only_the_first_state_is_seen() -> None:
-    mind, networks = abstracted()
+    world_model, networks = abstracted()
     networks = loud(networks)
     run = jax.jit(
-        lambda states: mind.unroll(ENV, networks, states, jnp.asarray(ACTIONS), jnp.asarray(OVER)).raw
+        lambda states: world_model.unroll(ENV, networks, states, jnp.asarray(ACTIONS), jnp.asarray(OVER)).raw
     )
     plain = run(STATES)
     other = jax.tree.map(lambda leaf: leaf.at[1:].set(0), STATES)
@@ -160,7 +171,7 @@ def test_only_the_first_state_is_seen() -> None:
 
 
 ONLY = {
-    "heads": LossWeights(drift=0.0),
+    "heads": LossWeights(consistency=0.0),
     "drift": LossWeights(0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
 }
 
@@ -176,9 +187,11 @@ ONLY = {
     ],
 )
 def test_which_losses_reach_the_dynamics(make: Any, only: str, dynamics: bool, heads: bool) -> None:
-    mind, networks = make()
+    world_model, networks = make()
     gradient = jax.jit(
-        lambda networks: jax.grad(loss, has_aux=True)(networks, mind, story(), targets(), ONLY[only])[0]
+        lambda networks: jax.grad(loss, has_aux=True)(
+            networks, world_model, trajectory(), targets(), ONLY[only]
+        )[0]
     )(loud(networks))
 
     def reached(part: Any) -> bool:
@@ -195,7 +208,7 @@ def test_half_of_the_gradient_comes_back() -> None:
     np.testing.assert_array_equal(jax.grad(lambda x: half_gradient(x).sum())(x), [0.5, 0.5])
 
 
-def two_moves(cell: Any, actions: Any) -> tuple[Story, Targets]:
+def two_moves(cell: Any, actions: Any) -> tuple[Trajectory, Targets]:
     """From a cell, with true rewards, values, ends, and a variance that tells columns apart."""
     first = ENV.state_at(cell)
     second, one = ENV.step(first, actions[0], KEY)
@@ -205,7 +218,7 @@ def two_moves(cell: Any, actions: Any) -> tuple[Story, Targets]:
         return jax.tree.map(lambda a, b: jnp.stack([a, b]), one, two)
 
     where, outcome = pair(first, second), pair(one, two)
-    story = Story(
+    trajectory = Trajectory(
         states=jax.tree.map(lambda a, b: jnp.stack([a, b], axis=1), where, pair(second, third)),
         actions=actions[:, None],
         rewards=outcome.reward[:, None],
@@ -213,7 +226,7 @@ def two_moves(cell: Any, actions: Any) -> tuple[Story, Targets]:
         truncated=jnp.zeros((2, 1), bool),
         policy=jnp.full((2, 2), 0.5),
     )
-    return story, Targets(
+    return trajectory, Targets(
         value=jax.vmap(ENV.optimal_value)(where),
         policy=jax.nn.one_hot(jax.vmap(ENV.optimal_action)(where), 2),
         exploration=jnp.full((2, 2), 0.5),
@@ -224,7 +237,7 @@ def two_moves(cell: Any, actions: Any) -> tuple[Story, Targets]:
     )
 
 
-def every_two_moves() -> tuple[Story, Targets]:
+def every_two_moves() -> tuple[Trajectory, Targets]:
     cells = jnp.repeat(jnp.arange(ENV.num_states), 4)
     actions = jnp.tile(jnp.array([[0, 0], [0, 1], [1, 0], [1, 1]]), (ENV.num_states, 1))
     return jax.vmap(two_moves)(cells, actions)
@@ -233,7 +246,7 @@ def every_two_moves() -> tuple[Story, Targets]:
 @pytest.mark.parametrize("make", [abstracted, lambda: abstracted(Consistent()), anchored])
 def test_a_small_world_is_learned(make: Any) -> None:
     """After a short training the model foretells rewards, ends, and the values and variances of what comes next."""
-    mind, networks = make()
+    world_model, networks = make()
     batch, wanted = every_two_moves()
     optimiser = optax.adam(1e-2)
 
@@ -242,7 +255,7 @@ def test_a_small_world_is_learned(make: Any) -> None:
         def update(carry: Any, _: None) -> Any:
             networks, state = carry
             gradient, learned = jax.grad(batch_loss, has_aux=True)(
-                networks, mind, ENV, batch, wanted, jnp.ones(len(batch.actions)), LossWeights()
+                networks, world_model, ENV, batch, wanted, jnp.ones(len(batch.actions)), LossWeights()
             )
             changes, state = optimiser.update(gradient, state)
             return (optax.apply_updates(networks, changes), state), learned.total
@@ -253,7 +266,7 @@ def test_a_small_world_is_learned(make: Any) -> None:
     cells = jax.vmap(ENV.state_at)(jnp.arange(ENV.num_states))
     for action in (0, 1):
         actions = jnp.full(ENV.num_states, action)
-        model = mind.models(ENV, networks)(())
+        model = world_model.models(ENV, networks)(())
         out = jax.jit(lambda actions=actions, model=model: model.step(cells, actions, KEY))()
         after, outcome = jax.vmap(ENV.step, in_axes=(0, 0, None))(cells, actions, KEY)
         inside = ~np.asarray(outcome.terminated)
@@ -267,22 +280,24 @@ def test_a_small_world_is_learned(make: Any) -> None:
 def test_a_plan_counts_down_and_follows_the_true_states() -> None:
     """Novelty is that of the true pairs, and a leaf's variance that of the steps which are left."""
     _, networks = abstracted()
-    sense = Followed(Counts(2 * ENV.num_states, epsilon=0.5), lambda env, s, a, after: 2 * env.index(s) + a)
-    mind = LearnedMind(
-        sense,
+    local_uncertainty = TrueStateNovelty(
+        Counts(2 * ENV.num_states, epsilon=0.5), lambda env, s, a, after: 2 * env.index(s) + a
+    )
+    world_model = LearnedModel(
+        local_uncertainty,
         ValueEquivalent(),
         lambda env, state: env.index(state),
         GAMMA,
         steps_left=lambda state: (ENV.size - state.row).astype(jnp.float32),
     )
     visits = jnp.arange(2 * ENV.num_states, dtype=jnp.int32)
-    model = mind.models(ENV, networks)(sense.novelty.init(KEY).replace(visits=visits))
-    assert isinstance(model, LearnedModel)
+    model = world_model.models(ENV, networks)(local_uncertainty.novelty.init(KEY).replace(visits=visits))
+    assert isinstance(model, LearnedPlanningModel)
     state = ENV.init(KEY)
-    thoughts = model.root(as_batch(state), lambda judged: judged.policy).embedding
-    step = jax.jit(model.recurrent_fn(lambda judged: judged.policy))
+    nodes = model.root(as_batch(state), lambda estimate: estimate.policy).embedding
+    step = jax.jit(model.recurrent_fn(lambda estimate: estimate.policy))
     for move, action in enumerate((1, 0, 1, 0)):
-        out, thoughts = step(None, KEY, jnp.array([action]), thoughts)
+        out, nodes = step(None, KEY, jnp.array([action]), nodes)
         pair = 2 * int(ENV.index(state)) + action
         eta = 1 / (float(visits[pair]) + 0.5) if pair < 2 * ENV.num_states else 0.0
         left = max(ENV.size - move - 1, 0)
@@ -290,13 +305,13 @@ def test_a_plan_counts_down_and_follows_the_true_states() -> None:
         factor = sum(GAMMA ** (2 * step) for step in range(left))
         np.testing.assert_allclose(out.value_variance[0], factor * eta, rtol=1e-5)
         state, _ = ENV.step(state, jnp.int32(action), KEY)
-    known = mind.known().models(ENV, networks)(())
+    known = world_model.known().models(ENV, networks)(())
     out = known.step(as_batch(ENV.init(KEY)), jnp.array([1]), KEY)
     assert out.reward_variance == 0
 
 
 def test_equal_states_are_thought_of_once() -> None:
-    mind, _ = abstracted()
-    every: Any = mind.every_state(ENV)
+    world_model, _ = abstracted()
+    every: Any = world_model.all_states(ENV)
     np.testing.assert_array_equal(jax.vmap(ENV.index)(every), np.arange(ENV.num_states))
-    assert dataclasses.replace(mind, few_states=False).every_state(ENV) is None
+    assert dataclasses.replace(world_model, few_states=False).all_states(ENV) is None

@@ -10,12 +10,12 @@ import pytest
 
 from emcts.agents.mcts.agent import LossWeights
 from emcts.agents.mcts.losses import batch_loss
-from emcts.agents.mcts.targets import Story, Targets
+from emcts.agents.mcts.targets import Targets, Trajectory
 from emcts.envs import DeepSea
 from emcts.models.codecs import Categorical
-from emcts.models.evaluators import DenseJudge, FiniteJudge, Judge, Unaware
-from emcts.models.networks import Networks, bounded_networks, finite_networks, image_networks
-from emcts.models.simulator import TrueMind
+from emcts.models.evaluators import Evaluator, NetworkEvaluator, NoNovelty, TabularEvaluator
+from emcts.models.networks import Networks, image_networks, indexed_networks, vector_networks
+from emcts.models.simulator import SimulatorModel
 
 KEY = jax.random.key(0)
 ENV = DeepSea(4, seed=0)
@@ -48,23 +48,25 @@ def drawn_targets() -> Targets:
 TARGETS = drawn_targets()
 
 
-def stories_of_one_state() -> Story:
+def stories_of_one_state() -> Trajectory:
     """One for each state, of a single move."""
     number = ENV.num_states
     actions = (jnp.arange(number) % 2)[:, None]
     nothing = jnp.zeros((number, 1), bool)
     states = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf], axis=1), STATES)
-    return Story(states, actions, jnp.zeros((number, 1)), nothing, nothing, jnp.zeros((number, 2)))
+    return Trajectory(states, actions, jnp.zeros((number, 1)), nothing, nothing, jnp.zeros((number, 2)))
 
 
 def in_rows_of_one(tree: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf[:, None], tree)
 
 
-def loss(networks: Networks, judge: Judge, targets: Targets, importance: Any, weights: LossWeights) -> Any:
-    mind = TrueMind(judge, 0.9, lambda leaf: jnp.float32(1))
-    stories = in_rows_of_one(stories_of_one_state())
-    return batch_loss(networks, mind, ENV, stories, in_rows_of_one(targets), importance, weights)
+def loss(
+    networks: Networks, evaluator: Evaluator, targets: Targets, importance: Any, weights: LossWeights
+) -> Any:
+    world_model = SimulatorModel(evaluator, 0.9, lambda leaf: jnp.float32(1))
+    trajectories = in_rows_of_one(stories_of_one_state())
+    return batch_loss(networks, world_model, ENV, trajectories, in_rows_of_one(targets), importance, weights)
 
 
 def seen(env: Any, state: Any) -> Any:
@@ -75,33 +77,35 @@ def seen_as_image(env: Any, state: Any) -> Any:
     return env.observe(state)[..., None]
 
 
-def finite() -> tuple[Judge, Networks]:
-    networks = finite_networks(ENV.num_states, 2, widths=(16,), values=Categorical(10), ube=True, key=KEY)
-    return FiniteJudge(Unaware()), networks
+def finite() -> tuple[Evaluator, Networks]:
+    networks = indexed_networks(ENV.num_states, 2, widths=(16,), values=Categorical(10), ube=True, key=KEY)
+    return TabularEvaluator(NoNovelty()), networks
 
 
-def bounded() -> tuple[Judge, Networks]:
-    networks = bounded_networks(16, 2, widths=(16,), uncertain=True, key=KEY)
-    return DenseJudge(Unaware(), seen, seen), networks
+def bounded() -> tuple[Evaluator, Networks]:
+    networks = vector_networks(16, 2, widths=(16,), uncertain=True, key=KEY)
+    return NetworkEvaluator(NoNovelty(), seen, seen), networks
 
 
-def image() -> tuple[Judge, Networks]:
+def image() -> tuple[Evaluator, Networks]:
     networks = image_networks(
         (4, 4, 1), 2, channels=4, width=16, values=Categorical(10), uncertain=True, key=KEY
     )
-    return DenseJudge(Unaware(), seen_as_image, seen), networks
+    return NetworkEvaluator(NoNovelty(), seen_as_image, seen), networks
 
 
 @pytest.mark.parametrize("make", [finite, bounded, image])
 def test_every_loss_goes_down(make: Any) -> None:
-    judge, networks = make()
+    evaluator, networks = make()
     optimiser = optax.adam(1e-2)
 
     @jax.jit
     def train(networks: Networks) -> Any:
         def update(carry: Any, _: None) -> Any:
             networks, state = carry
-            gradient, learned = jax.grad(loss, has_aux=True)(networks, judge, TARGETS, ALIKE, LossWeights())
+            gradient, learned = jax.grad(loss, has_aux=True)(
+                networks, evaluator, TARGETS, ALIKE, LossWeights()
+            )
             changes, state = optimiser.update(gradient, state)
             return (optax.apply_updates(networks, changes), state), learned
 
@@ -128,12 +132,12 @@ def _floor(networks: Any, name: str) -> float:
     return float(jnp.sum(jax.scipy.special.entr(hot), axis=-1).mean())
 
 
-def _losses_of(caution: float, name: str) -> Any:
-    judge, networks = finite()
+def _losses_of(uncertainty_weight: float, name: str) -> Any:
+    evaluator, networks = finite()
     only = {head: 2.0 * (head == name) for head in HEADS}
-    weights = LossWeights(**only, caution=caution)
+    weights = LossWeights(**only, uncertainty_weight=uncertainty_weight)
     importance = jnp.linspace(0.2, 1.0, ENV.num_states)
-    run = jax.jit(lambda: loss(networks, judge, TARGETS, importance, weights))
+    run = jax.jit(lambda: loss(networks, evaluator, TARGETS, importance, weights))
     return run()
 
 
@@ -143,17 +147,17 @@ def test_the_total_is_a_weighted_mean(name: str) -> None:
     codec = getattr(networks, name).codec
     each = np.asarray(jax.vmap(lambda target: codec.loss(jnp.zeros(21), target))(getattr(TARGETS, name)))
     importance = np.linspace(0.2, 1.0, ENV.num_states)
-    for caution in (0.0, 3.0):
-        total, learned = _losses_of(caution, name)
-        trust = 0.5 + 1 / (1 + np.exp(caution * np.sqrt(np.asarray(TARGETS.ube))))
+    for uncertainty_weight in (0.0, 3.0):
+        total, learned = _losses_of(uncertainty_weight, name)
+        trust = 0.5 + 1 / (1 + np.exp(uncertainty_weight * np.sqrt(np.asarray(TARGETS.ube))))
         np.testing.assert_allclose(total, np.mean(importance * trust * 2 * each), rtol=1e-5)
         np.testing.assert_allclose(getattr(learned.losses, name), each.mean(), rtol=1e-5)
 
 
 def test_a_head_learns_from_its_own_target_alone() -> None:
-    judge, networks = bounded()
+    evaluator, networks = bounded()
     gradient = jax.jit(
-        lambda target: jax.grad(loss, has_aux=True)(networks, judge, target, ALIKE, LossWeights())[0]
+        lambda target: jax.grad(loss, has_aux=True)(networks, evaluator, target, ALIKE, LossWeights())[0]
     )
     before = gradient(TARGETS)
     for name in HEADS[:-1]:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from emcts.agents import catalogue, deep_sea
-from emcts.agents.mcts.planners import Brief, Planner, Puct, UbeAtRoot, Uct
+from emcts.agents.mcts.planners import ExplorationParams, Planner, Puct, UbeAtRoot, Uct
 from emcts.envs import DeepSea
 from emcts.models.codecs import MeanCategorical
-from emcts.models.evaluators import FiniteJudge, Moves
-from emcts.models.networks import finite_networks, pair_index
-from emcts.models.simulator import TrueMind
+from emcts.models.evaluators import TabularEvaluator, Transition
+from emcts.models.networks import indexed_networks, pair_index
+from emcts.models.simulator import SimulatorModel
 from emcts.models.ube import horizon_factor
 from emcts.novelty import Counts, NoiseAware, Novelty, RewardMoments
 from emcts.novelty.noise_aware import NoiseAwareState
@@ -30,7 +30,7 @@ COUNTS = Counts(
 )  # as E-AZ has them by default: 3 unseen, 0.03 after one visit
 
 
-def moves() -> Moves:
+def moves() -> Transition:
     """Every transition many times, and the one to the goal once."""
     states = jax.vmap(ENV.state_at)(jnp.arange(ENV.num_states))
     before = jax.tree.map(lambda leaf: jnp.repeat(leaf, 2), states)
@@ -46,19 +46,19 @@ def moves() -> Moves:
     reward = jnp.where(repeated(goal), BAD_DRAW, drawn.reward)
     counts = ~repeated(goal) | (jnp.arange(PAIRS * VISITS) < PAIRS)
     before, action, after, over = jax.tree.map(repeated, (before, action, after, outcome.over))
-    return Moves(before, action, reward, after, over, counts)
+    return Transition(before, action, reward, after, over, counts)
 
 
 def model(novelty: Novelty) -> Any:
     """Rewards are learned as the means of what was drawn; values and their variances are not learned yet."""
     made = moves()
-    mind = TrueMind(
-        FiniteJudge(novelty),
+    world_model = SimulatorModel(
+        TabularEvaluator(novelty),
         GAMMA,
         lambda leaf: horizon_factor(GAMMA, (ENV.size - leaf.row).astype(jnp.float32)),
     )
     codec = MeanCategorical(10)
-    networks = finite_networks(ENV.num_states, 2, widths=(), values=codec, ube=True, key=KEY)
+    networks = indexed_networks(ENV.num_states, 2, widths=(), values=codec, ube=True, key=KEY)
     quiet = jax.tree.map(jnp.zeros_like, networks)
     pairs = jax.vmap(pair_index, (0, 0, None))(jax.vmap(ENV.index)(made.before), made.action, 2)
     number = jnp.zeros(PAIRS).at[pairs].add(made.counts)
@@ -67,8 +67,8 @@ def model(novelty: Novelty) -> Any:
     told = jax.tree_util.tree_map_with_path(
         lambda path, leaf: rows if path[0].name == "reward" else leaf, quiet
     )
-    state = mind.look(ENV, told, novelty.init(KEY), made)
-    return mind.models(ENV, told)(mind.record_rewards(ENV, state, made))
+    state = world_model.look(ENV, told, novelty.init(KEY), made)
+    return world_model.models(ENV, told)(world_model.record_rewards(ENV, state, made))
 
 
 @functools.cache
@@ -80,8 +80,8 @@ def goes_right(planner: Planner, aware: bool) -> np.ndarray:
     def run() -> Any:
         path = jnp.arange(ENV.size)
         states = jax.vmap(ENV.state_at)(path * (path + 1) // 2 + path)
-        brief = Brief(jnp.ones(ENV.size), jnp.ones(ENV.size, bool))
-        return planner(KEY, model(novelty), states, brief).action == jax.vmap(ENV.right_action)(states)
+        params = ExplorationParams(jnp.ones(ENV.size), jnp.ones(ENV.size, bool))
+        return planner(KEY, model(novelty), states, params).action == jax.vmap(ENV.right_action)(states)
 
     return np.asarray(run())
 

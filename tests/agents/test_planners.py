@@ -12,17 +12,17 @@ import pytest
 
 from emcts.agents import deep_sea
 from emcts.agents.mcts.planners import (
-    Brief,
+    ExplorationParams,
     Gumbel,
     Planner,
     Puct,
     UbeAtRoot,
     Uct,
-    exploiting_brief,
     exploiting_prior,
+    no_exploration,
 )
 from emcts.agents.mcts.state import init
-from emcts.agents.mcts.targets import Reanalyse, Story, largest_edge, searched_or_td
+from emcts.agents.mcts.targets import Reanalyse, Trajectory, largest_edge, searched_or_td
 from emcts.agents.mcts.update import make_targets
 from emcts.search.ube import one_step_lookahead
 from tests.agents.chain import (
@@ -45,24 +45,24 @@ STATE = told(AGENT, drawn_tables(pairs=True))
 
 
 def model(networks: Any = STATE.target) -> Any:
-    return AGENT.mind.models(Chain(), networks)(STATE.novelty)
+    return AGENT.world_model.models(Chain(), networks)(STATE.novelty)
 
 
 @functools.partial(jax.jit, static_argnames="planner")
-def run(planner: Planner, key: Any, brief: Brief) -> Any:
-    return planner(key, model(), STATES, brief)
+def run(planner: Planner, key: Any, params: ExplorationParams) -> Any:
+    return planner(key, model(), STATES, params)
 
 
 def plan(planner: Planner, beta: float, exploring: bool, key: Any = KEY) -> Any:
-    return run(planner, key, Brief(jnp.full(2 * LENGTH, beta), jnp.full(2 * LENGTH, exploring)))
+    return run(planner, key, ExplorationParams(jnp.full(2 * LENGTH, beta), jnp.full(2 * LENGTH, exploring)))
 
 
 @pytest.mark.parametrize("inner", [Puct(SIMULATIONS, temperature=0.0), Gumbel(SIMULATIONS, gumbel_scale=0.0)])
 def test_ube_at_root_takes_the_best_score_of_one_step_ahead(inner: Any) -> None:
-    brief = Brief(jnp.full(2 * LENGTH, 3.0), jnp.arange(2 * LENGTH) >= LENGTH)
-    found = run(UbeAtRoot(inner), KEY, brief)
+    params = ExplorationParams(jnp.full(2 * LENGTH, 3.0), jnp.arange(2 * LENGTH) >= LENGTH)
+    found = run(UbeAtRoot(inner), KEY, params)
     search_key, _ = jax.random.split(KEY)
-    plain = run(inner, search_key, brief.replace(beta=jnp.zeros(2 * LENGTH)))
+    plain = run(inner, search_key, params.replace(beta=jnp.zeros(2 * LENGTH)))
     prior = exploiting_prior
     ahead = jax.jit(
         lambda: one_step_lookahead(None, KEY, model().root(STATES, prior), model().recurrent_fn(prior))
@@ -77,8 +77,8 @@ def test_ube_at_root_takes_the_best_score_of_one_step_ahead(inner: Any) -> None:
 
 def test_ube_at_root_scores_untried_actions_by_one_step() -> None:
     """One simulation tries one of two actions; `emcts.ube_root_scores` says what the other is worth."""
-    brief = Brief(jnp.full(2 * LENGTH, 0.1), jnp.ones(2 * LENGTH, bool))
-    found = run(UbeAtRoot(Puct(1, temperature=0.0)), KEY, brief)
+    params = ExplorationParams(jnp.full(2 * LENGTH, 0.1), jnp.ones(2 * LENGTH, bool))
+    found = run(UbeAtRoot(Puct(1, temperature=0.0)), KEY, params)
     hand = ByHand(drawn_tables(pairs=True), dense=False)
     scores = np.array([hand.q(place) + 0.1 * np.sqrt(hand.variances(place)) for place in range(LENGTH)])
     np.testing.assert_array_equal(found.action, np.tile(np.argmax(scores, axis=1), 2))
@@ -89,7 +89,7 @@ def test_puct_explores_by_most_visits_and_exploits_by_drawing() -> None:
     explored = [plan(planner, 0.0, True, jax.random.key(k)) for k in range(3)]
     for one in explored:
         np.testing.assert_array_equal(one.action, np.argmax(one.policy, axis=-1))
-    drawn = [run(planner, key, exploiting_brief(STATES)) for key in jax.random.split(KEY, 200)]
+    drawn = [run(planner, key, no_exploration(STATES)) for key in jax.random.split(KEY, 200)]
     ons = np.mean([one.action for one in drawn], axis=0)
     np.testing.assert_allclose(ons, drawn[0].policy[:, 1], atol=0.12)
     assert np.any((ons > 0) & (ons < 1))
@@ -104,8 +104,8 @@ def test_exploring_episodes_search_without_the_policy() -> None:
 
     @jax.jit
     def policies(networks: Any) -> Any:
-        brief = Brief(jnp.zeros(2 * LENGTH), jnp.arange(2 * LENGTH) >= LENGTH)
-        return planner(KEY, model(networks), STATES, brief).policy
+        params = ExplorationParams(jnp.zeros(2 * LENGTH), jnp.arange(2 * LENGTH) >= LENGTH)
+        return planner(KEY, model(networks), STATES, params).policy
 
     one, two = policies(STATE.target), policies(other.target)
     np.testing.assert_array_equal(one[LENGTH:], two[LENGTH:])
@@ -135,13 +135,13 @@ SETTINGS = dataclasses.replace(deep_sea.BEST, size=4, width=8, simulations=6)
 
 
 def deep_sea_targets(agent: Any, networks: Any = None) -> Any:
-    world = jnp.asarray(agent.worlds.draw(0))
-    env, state = agent.worlds.world(world), init(agent, KEY, world)
+    world = jnp.asarray(agent.env_factory.draw(0))
+    env, state = agent.env_factory.world(world), init(agent, KEY, world)
     rng = np.random.default_rng(0)
     number = env.num_states
     states = jax.vmap(env.state_at)(jnp.arange(number))
     after = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf[::-1]], axis=1), states)
-    story = Story(
+    trajectory = Trajectory(
         states=after,
         actions=jnp.asarray(rng.integers(0, 2, (number, 1)), jnp.int32),
         rewards=jnp.asarray(rng.normal(size=(number, 1)), jnp.float32),
@@ -150,7 +150,7 @@ def deep_sea_targets(agent: Any, networks: Any = None) -> Any:
         policy=jnp.full((number, 2), 0.5),
     )
     said = state.networks if networks is None else networks(state.networks)
-    return jax.jit(lambda: make_targets(agent, env, state.replace(target=said), story, KEY))()
+    return jax.jit(lambda: make_targets(agent, env, state.replace(target=said), trajectory, KEY))()
 
 
 def loud(networks: Any) -> Any:
@@ -177,7 +177,7 @@ def test_without_variance_beta_changes_no_target() -> None:
     plain = deep_sea_targets(deep_sea.az(SETTINGS), loud)
     eager = deep_sea.e_az(dataclasses.replace(SETTINGS, reanalyse_beta=5.0))
     without = dataclasses.replace(
-        eager, mind=eager.mind.known(), make_networks=deep_sea.az(SETTINGS).make_networks
+        eager, world_model=eager.world_model.known(), make_networks=deep_sea.az(SETTINGS).make_networks
     )
     found = deep_sea_targets(without, loud)
     for one, two in zip(jax.tree.leaves(plain), jax.tree.leaves(found), strict=True):
@@ -209,11 +209,11 @@ def test_no_planner_takes_an_illegal_action(planner: Planner) -> None:
     assert illegal.any()
 
     @jax.jit
-    def search(key: Any, brief: Brief) -> Any:
+    def search(key: Any, params: ExplorationParams) -> Any:
         gated = dataclasses.replace(model(), env=env)
-        return planner(key, gated, STATES, brief)
+        return planner(key, gated, STATES, params)
 
     for beta, exploring in ((0.0, False), (50.0, True)):
-        found = search(KEY, Brief(jnp.full(2 * LENGTH, beta), jnp.full(2 * LENGTH, exploring)))
+        found = search(KEY, ExplorationParams(jnp.full(2 * LENGTH, beta), jnp.full(2 * LENGTH, exploring)))
         assert not illegal[np.arange(2 * LENGTH), found.action].any()
         assert np.all(np.asarray(found.policy)[illegal] < 1e-6)

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from emcts.training import replay as replays
-from emcts.training.replay import Replay, Sample, Step
+from emcts.training.replay import Replay, Sample, StoredTransition
 
 ROWS, LANES = 5, 3
 KEY = jax.random.key(0)
 
 
-def move(number: int) -> Step:
+def move(number: int) -> StoredTransition:
     """A move that says in its fields which it is: lane 2 of move 7 is 7.2."""
     names = number + jnp.arange(LANES) / 10
     flags = jnp.full(LANES, number % 2 == 0)
-    return Step(
+    return StoredTransition(
         state={"name": names},
         action=jnp.full(LANES, number, jnp.int32),
         reward=-names,

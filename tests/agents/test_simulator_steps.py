@@ -27,8 +27,8 @@ from emcts.agents.mcts.targets import (
 from emcts.agents.mcts.update import learn
 from emcts.envs import Outcome
 from emcts.models.codecs import Categorical
-from emcts.models.networks import finite_networks
-from emcts.training.env_factory import SameWorld
+from emcts.models.networks import indexed_networks
+from emcts.training.env_factory import SharedEnv
 from emcts.types import Key
 from tests.agents.chain import KEY, LENGTH, Chain, ChainState, dense_agent, finite_agent
 from tests.agents.tiny import advanced, trainer
@@ -54,7 +54,7 @@ class CountedChain(Chain):
 
 
 def counting(agent: Agent, acting: Any = None) -> Agent:
-    agent = dataclasses.replace(agent, worlds=SameWorld(CountedChain()))
+    agent = dataclasses.replace(agent, env_factory=SharedEnv(CountedChain()))
     return agent if acting is None else dataclasses.replace(agent, acting=acting)
 
 
@@ -76,7 +76,7 @@ AGENTS = {
     "few states": finite_agent(reanalyse(NStepUbe(0, ahead_variance), needs_novelty=False)),
     "a target that no head learns": dataclasses.replace(
         finite_agent(reanalyse(NStepUbe(0, ahead_variance))),
-        make_networks=lambda key: finite_networks(
+        make_networks=lambda key: indexed_networks(
             LENGTH, 2, widths=(), values=Categorical(10), ube=False, key=key
         ),
     ),

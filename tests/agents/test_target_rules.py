@@ -10,17 +10,17 @@ import pytest
 
 import emcts
 from emcts.agents import catalogue
-from emcts.agents.mcts.learner import Searching
+from emcts.agents.mcts.learner import MctsLearner
 from emcts.agents.mcts.planners import Gumbel
 from emcts.agents.mcts.targets import (
     Reanalyse,
-    Story,
+    Trajectory,
     largest_edge,
     searched_or_td,
     searched_value,
     value_rule,
 )
-from emcts.models.evaluators import StateJudgement
+from emcts.models.evaluators import StateEstimate
 from tests.agents.test_targets import KEY, context
 
 
@@ -29,19 +29,19 @@ def test_an_exploration_policy_is_not_taught_illegal_actions() -> None:
     legal = jnp.arange(10) < 3
 
     class Model:
-        def judged(self, states: Any) -> StateJudgement:
+        def estimate(self, states: Any) -> StateEstimate:
             nothing = jnp.zeros(states.shape)
-            return StateJudgement(
+            return StateEstimate(
                 jnp.zeros((*states.shape, 10)), jnp.zeros((*states.shape, 10)), nothing, nothing
             )
 
         def root(self, states: Any, prior: Any) -> emcts.RootFnOutput:
-            logits = jnp.where(legal[None], prior(self.judged(states)), -jnp.inf)
+            logits = jnp.where(legal[None], prior(self.estimate(states)), -jnp.inf)
             return emcts.RootFnOutput(logits, jnp.zeros(states.shape), states, jnp.full(states.shape, 9.0))
 
         def recurrent_fn(self, prior: Any) -> Any:
             return lambda _, key, actions, states: (
-                self.step(states, actions, key).replace(prior_logits=prior(self.judged(states))),
+                self.step(states, actions, key).replace(prior_logits=prior(self.estimate(states))),
                 states,
             )
 
@@ -63,7 +63,7 @@ def test_value_targets_of_noisy_rewards_have_no_bias(mean: float) -> None:
     """A correct search, and rewards of N(mean, 1) that end the episode."""
     number = 20_000
     noise = jax.random.normal(KEY, (number, 1))
-    story = Story(
+    trajectory = Trajectory(
         states=jnp.arange(2 * number).reshape(number, 2),
         actions=jnp.zeros((number, 1), jnp.int32),
         rewards=mean + noise,
@@ -71,7 +71,7 @@ def test_value_targets_of_noisy_rewards_have_no_bias(mean: float) -> None:
         truncated=jnp.zeros((number, 1), bool),
         policy=jnp.zeros((number, 2)),
     )
-    seen = context(story, np.zeros((number, 2)))
+    seen = context(trajectory, np.zeros((number, 2)))
     seen = dataclasses.replace(seen, here=seen.here.replace(value=jnp.full(number, mean)))
     assert float(value_rule(deterministic=False)(seen).mean()) == pytest.approx(mean, abs=1e-3)
     assert float(value_rule(deterministic=True)(seen).mean()) == pytest.approx(mean + 0.4, abs=0.02)
@@ -89,5 +89,5 @@ def test_value_targets_of_noisy_rewards_have_no_bias(mean: float) -> None:
 def test_the_environment_decides_which_value_target(environment: str, changes: Any, rule: Any) -> None:
     settings = dataclasses.replace(catalogue.settings(environment, "e-az"), **changes)
     learner = catalogue.compose(environment, "e-az", settings)
-    assert isinstance(learner, Searching)
+    assert isinstance(learner, MctsLearner)
     assert learner.agent.reanalyse.value is rule

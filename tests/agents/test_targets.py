@@ -11,12 +11,12 @@ import pytest
 
 from emcts.agents.mcts.planners import Gumbel, Puct
 from emcts.agents.mcts.targets import (
-    Context,
     NStep,
     NStepUbe,
     Reanalyse,
-    Searched,
-    Story,
+    SearchEstimate,
+    TargetContext,
+    Trajectory,
     UbeRule,
     ValueRule,
     ahead_variance,
@@ -26,9 +26,9 @@ from emcts.agents.mcts.targets import (
     searched_or_td,
     searched_value,
 )
-from emcts.agents.mcts.update import make_targets, recall
+from emcts.agents.mcts.update import gather_trajectories, make_targets
 from emcts.training import replay as replays
-from emcts.training.replay import Sample, Step
+from emcts.training.replay import Sample, StoredTransition
 from tests.agents.chain import (
     GAMMA,
     KEY,
@@ -134,11 +134,11 @@ class ByHand:
         return self.local(place, action) + (0.0 if after == LENGTH else GAMMA**2 * of(after))
 
 
-def story_of_every_pair() -> Story:
+def story_of_every_pair() -> Trajectory:
     """Each place left by each action; what was paid is not what the networks think."""
     after = np.where((ACTIONS == ON) & (PLACES + 1 < LENGTH), PLACES + 1, 0)  # a new episode begins at 0
     terminated = (ACTIONS == STOP) | (PLACES + 1 == LENGTH)
-    return Story(
+    return Trajectory(
         states=ChainState(jnp.asarray(np.stack([PLACES, after], axis=1), jnp.int32)),
         actions=jnp.asarray(ACTIONS[:, None], jnp.int32),
         rewards=jnp.asarray(0.2 * np.arange(2 * LENGTH)[:, None], jnp.float32),
@@ -191,10 +191,10 @@ def test_values_and_policies(both: Any) -> None:
 
 def test_one_move_of_the_story_may_be_worth_more(both: Any) -> None:
     hand, targets = both
-    paid = 0.2 * np.arange(2 * LENGTH)
+    episode_return = 0.2 * np.arange(2 * LENGTH)
     td = [
         reward + GAMMA * hand.value(hand.after(place, action))
-        for reward, place, action in zip(paid, PLACES, ACTIONS, strict=True)
+        for reward, place, action in zip(episode_return, PLACES, ACTIONS, strict=True)
     ]
     np.testing.assert_allclose(targets["td"].value, td, atol=1e-5)
     searched = [hand.searched(place) for place in PLACES]
@@ -248,14 +248,14 @@ def n_step_by_hand(
     return total + gamma**n * values[n]
 
 
-def context(story: Story, values: np.ndarray) -> Context:
+def context(trajectory: Trajectory, values: np.ndarray) -> TargetContext:
     """Of a story whose states are numbers, with values for them, and nothing else."""
-    number = story.actions.shape[0]
+    number = trajectory.actions.shape[0]
     nothing = jnp.zeros(number)
-    searched = Searched(nothing, jnp.zeros((number, 2)), jnp.zeros((number, 2)), nothing, nothing)
+    searched = SearchEstimate(nothing, jnp.zeros((number, 2)), jnp.zeros((number, 2)), nothing, nothing)
     table = jnp.asarray(values.reshape(-1), jnp.float32)
-    return Context(
-        story=story,
+    return TargetContext(
+        trajectory=trajectory,
         discount=GAMMA,
         here=searched,
         explored=lambda states: searched.replace(root_variance=table[states]),
@@ -265,10 +265,10 @@ def context(story: Story, values: np.ndarray) -> Context:
     )
 
 
-def drawn_story(number: int, moves: int) -> tuple[Story, np.ndarray]:
+def drawn_story(number: int, moves: int) -> tuple[Trajectory, np.ndarray]:
     rng = np.random.default_rng(1)
     end = rng.random((number, moves))
-    return Story(
+    return Trajectory(
         states=jnp.arange(number * (moves + 1)).reshape(number, moves + 1),
         actions=jnp.zeros((number, moves), jnp.int32),
         rewards=jnp.asarray(rng.normal(size=(number, moves)), jnp.float32),
@@ -280,11 +280,11 @@ def drawn_story(number: int, moves: int) -> tuple[Story, np.ndarray]:
 
 @pytest.mark.parametrize("n", [1, 3, 5])
 def test_n_steps_with_ends_and_cuts_inside(n: int) -> None:
-    story, values = drawn_story(200, 5)
-    found = NStep(n)(context(story, values))
+    trajectory, values = drawn_story(200, 5)
+    found = NStep(n)(context(trajectory, values))
     wanted = [
         n_step_by_hand(n, *row)
-        for row in zip(story.rewards, story.terminated, story.truncated, values, strict=True)
+        for row in zip(trajectory.rewards, trajectory.terminated, trajectory.truncated, values, strict=True)
     ]
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
@@ -304,7 +304,7 @@ def test_n_steps_with_ends_and_cuts_inside(n: int) -> None:
     ],
 )
 def test_three_steps_by_hand(terminated: list[int], truncated: list[int], wanted: float) -> None:
-    story = Story(
+    trajectory = Trajectory(
         states=jnp.arange(4)[None],
         actions=jnp.zeros((1, 3), jnp.int32),
         rewards=jnp.array([[1.0, 2.0, 4.0]]),
@@ -312,20 +312,20 @@ def test_three_steps_by_hand(terminated: list[int], truncated: list[int], wanted
         truncated=jnp.array([truncated], bool),
         policy=jnp.zeros((1, 2)),
     )
-    np.testing.assert_allclose(NStep(3)(context(story, np.array([10.0, 20, 40, 80]))), wanted, rtol=1e-6)
+    np.testing.assert_allclose(NStep(3)(context(trajectory, np.array([10.0, 20, 40, 80]))), wanted, rtol=1e-6)
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 5])
 @pytest.mark.parametrize("bootstrap", [ahead_variance, root_variance])
 def test_uncertainty_of_n_steps_with_ends_and_cuts_inside(n: int, bootstrap: Any) -> None:
     """After an end there is nothing; at a cut the story is not followed, for nobody knows where it led."""
-    story, values = drawn_story(200, 5)
+    trajectory, values = drawn_story(200, 5)
     variances = np.abs(values)
-    found = NStepUbe(n, bootstrap)(context(story, variances))
+    found = NStepUbe(n, bootstrap)(context(trajectory, variances))
     local = np.broadcast_to(0.5 + np.arange(5), (200, 5))
     wanted = [
         n_step_by_hand(n, *row, gamma=GAMMA**2)
-        for row in zip(local, story.terminated, story.truncated, variances, strict=True)
+        for row in zip(local, trajectory.terminated, trajectory.truncated, variances, strict=True)
     ]
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
@@ -339,25 +339,27 @@ def test_recall_gives_each_step_of_a_sequence_its_story() -> None:
         flags = jnp.full(2, number % 3 == 0)
         ring = replays.add(
             ring,
-            Step(ChainState(names), names, 0.1 * names, flags, ~flags, jnp.stack([names, names], -1) * 1.0),
+            StoredTransition(
+                ChainState(names), names, 0.1 * names, flags, ~flags, jnp.stack([names, names], -1) * 1.0
+            ),
         )
     at = Sample(jnp.array([30, 2]), jnp.array([1, 0]), jnp.ones(2))
-    story = jax.jit(lambda: recall(agent, Chain(), state.replace(replay=ring), at))()
+    trajectory = jax.jit(lambda: gather_trajectories(agent, Chain(), state.replace(replay=ring), at))()
     starts = [301, 311, 321, 340, 350, 360]  # rows 30, 31 and then row 0, which holds move 32
-    np.testing.assert_array_equal(story.states.position, [[s, s + 10, s + 20] for s in starts])
-    np.testing.assert_array_equal(story.actions, [[s, s + 10] for s in starts])
-    np.testing.assert_allclose(story.rewards, [[0.1 * s, 0.1 * s + 1] for s in starts], rtol=1e-6)
+    np.testing.assert_array_equal(trajectory.states.position, [[s, s + 10, s + 20] for s in starts])
+    np.testing.assert_array_equal(trajectory.actions, [[s, s + 10] for s in starts])
+    np.testing.assert_allclose(trajectory.rewards, [[0.1 * s, 0.1 * s + 1] for s in starts], rtol=1e-6)
     np.testing.assert_array_equal(
-        story.terminated, [[s // 10 % 3 == 0, (s // 10 + 1) % 3 == 0] for s in starts]
+        trajectory.terminated, [[s // 10 % 3 == 0, (s // 10 + 1) % 3 == 0] for s in starts]
     )
-    np.testing.assert_array_equal(story.policy[:, 0], starts)
+    np.testing.assert_array_equal(trajectory.policy[:, 0], starts)
 
 
 def test_a_share_of_the_policies_is_what_acting_proposed() -> None:
-    story, values = drawn_story(4000, 1)
-    story = story.replace(policy=jnp.full((4000, 2), 0.25))
+    trajectory, values = drawn_story(4000, 1)
+    trajectory = trajectory.replace(policy=jnp.full((4000, 2), 0.25))
     reanalyse = Reanalyse(PLANNER, NStep(1), largest_edge, fraction=0.75)
-    policy = reanalyse.targets(jax.random.split(KEY, 4000), context(story, values)).policy
+    policy = reanalyse.targets(jax.random.split(KEY, 4000), context(trajectory, values)).policy
     assert np.mean(np.asarray(policy[:, 0]) == 0.25) == pytest.approx(0.25, abs=0.03)
 
 
@@ -386,6 +388,6 @@ def test_bad_values(make: Any, message: str) -> None:
 
 
 def test_a_story_must_be_as_long_as_the_rule_asks() -> None:
-    story, values = drawn_story(5, 2)
+    trajectory, values = drawn_story(5, 2)
     with pytest.raises(ValueError, match="3 moves are asked of stories of 2: raise Reanalyse's moves"):
-        NStep(3)(context(story, values))
+        NStep(3)(context(trajectory, values))

@@ -83,12 +83,12 @@ def assert_same_alone(environment: str, seeds: tuple[int, ...], chunks: int) -> 
     one_seed = trainer(environment, "e-az", (0,))
     for place, seed in enumerate(together.seeds):
         start = dataclasses.replace(one_seed, seeds=(seed,)).init()
-        alone, alone_reports = advanced(one_seed, start, chunks)
+        per_example, alone_reports = advanced(one_seed, start, chunks)
         for name in reports[-1].metrics:
             found = table(alone_reports, name)[:, 0]
             np.testing.assert_allclose(table(reports, name)[:, place], found, rtol=1e-3, atol=1e-5)
         here = jax.tree.map(lambda leaf, place=place: leaf[place], state)
-        there = jax.tree.map(lambda leaf: leaf[0], alone)
+        there = jax.tree.map(lambda leaf: leaf[0], per_example)
         assert_equal(here.episodes, there.episodes, atol=1e-6)
         assert_equal(here.networks, there.networks, rtol=1e-2, atol=1e-3)
 

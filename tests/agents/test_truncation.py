@@ -12,15 +12,15 @@ from jaxtyping import Array, Bool, Float, Int
 
 from emcts.agents import deep_sea, deep_sea_mz, gumbel_family
 from emcts.agents.gumbel_family import GumbelSettings, Problem, constant_factor
-from emcts.agents.mcts.planners import Gumbel, Planner, Puct, Uct, exploiting_brief
+from emcts.agents.mcts.planners import Gumbel, Planner, Puct, Uct, no_exploration
 from emcts.agents.mcts.state import init
-from emcts.agents.mcts.targets import NStep, Story, ValueRule, searched_or_td, searched_value
+from emcts.agents.mcts.targets import NStep, Trajectory, ValueRule, searched_or_td, searched_value
 from emcts.agents.mcts.update import make_targets
 from emcts.envs import Outcome
 from emcts.envs.wrappers import TimeLimit, TimeLimitState
 from emcts.models.codecs import Policy
-from emcts.models.networks import Head, Networks, Same
-from emcts.training.env_factory import SameWorld
+from emcts.models.networks import Head, Identity, Networks
+from emcts.training.env_factory import SharedEnv
 from emcts.types import Key, Replaceable, record
 
 KEY = jax.random.key(0)
@@ -79,7 +79,7 @@ def networks_that_say(value: Any, variance: float = 0.0) -> Networks:
         return Head(Constant(jnp.asarray(said, jnp.float32)), codec)
 
     return Networks(
-        torso=Same(),
+        torso=Identity(),
         value=head([value], Number()),
         policy=head([0.0, 0.0], Policy(2)),
         exploration=None,
@@ -92,7 +92,7 @@ def agent(reward: float, rule: ValueRule = searched_or_td, moves: int = 1) -> An
     """As one composes it for an environment of one's own, behind a time limit."""
     env = TimeLimit(Treadmill(reward), LIMIT)
     problem = Problem(
-        worlds=SameWorld(env),
+        env_factory=SharedEnv(env),
         make_networks=lambda key, uncertain: networks_that_say(0.0),
         observe=lambda env, state: env.observe(state),
         look=lambda env, state: env.observe(state),
@@ -131,8 +131,8 @@ def test_a_search_with_a_perfect_value_is_right_at_every_distance(reward: float,
 
     @jax.jit
     def run(states: Any) -> Any:
-        model = one.mind.known().models(one.world(()), networks_that_say(true))(())
-        return planner(KEY, model, states, exploiting_brief(states))
+        model = one.world_model.known().models(one.world(()), networks_that_say(true))(())
+        return planner(KEY, model, states, no_exploration(states))
 
     plan = run(at_every_distance())
     np.testing.assert_allclose(plan.value, true, rtol=1e-5)
@@ -146,17 +146,17 @@ def test_variance_is_carried_over_the_cut_and_counted_once() -> None:
 
     @jax.jit
     def run() -> Any:
-        model = one.mind.known().models(one.world(()), networks_that_say(0.0, 4.0))(())
-        return Gumbel(SIMULATIONS, gumbel_scale=0.0)(KEY, model, states, exploiting_brief(states))
+        model = one.world_model.known().models(one.world(()), networks_that_say(0.0, 4.0))(())
+        return Gumbel(SIMULATIONS, gumbel_scale=0.0)(KEY, model, states, no_exploration(states))
 
     plan = run()
     np.testing.assert_allclose(plan.qvalue_stds[LIMIT - 1], 2 * GAMMA, rtol=1e-5)
     assert np.all(plan.qvalue_stds <= 2 * GAMMA + 1e-5)
 
 
-def story(moves: int, reward: float) -> Story:
+def trajectory(moves: int, reward: float) -> Trajectory:
     states = at_every_distance(moves)
-    return Story(
+    return Trajectory(
         states=states,
         actions=jnp.zeros((LIMIT, moves), jnp.int32),
         rewards=jnp.full((LIMIT, moves), reward),
@@ -179,7 +179,7 @@ def test_the_true_value_is_a_fixed_point_of_the_targets(reward: float, rule: Val
     def iterate(value: Any) -> Any:
         def once(value: Any, _: Any) -> Any:
             now = state.replace(target=networks_that_say(value))
-            targets = make_targets(one, one.world(()), now, story(moves, reward), KEY)
+            targets = make_targets(one, one.world(()), now, trajectory(moves, reward), KEY)
             return targets.value.mean(), None
 
         return jax.lax.scan(once, value, length=60)[0]
@@ -200,9 +200,9 @@ def test_without_a_discount_an_unknown_horizon_is_refused() -> None:
 def test_without_a_discount_the_horizon_of_the_episode_serves() -> None:
     settings = dataclasses.replace(deep_sea.BEST, discount=1.0, size=4, width=8)
     one = deep_sea.e_az(settings)
-    env = one.worlds.example
+    env = one.env_factory.example
     state = init(one, KEY, jnp.asarray(env.right_actions))
-    model = one.mind.models(env, state.networks)(state.novelty)
+    model = one.world_model.models(env, state.networks)(state.novelty)
     states = jax.vmap(env.init)(jax.random.split(KEY, 2))
     out = model.step(states, jnp.array([0, 1]), KEY)
     np.testing.assert_allclose(out.value_variance, 3.0 * settings.unseen_variance, rtol=1e-5)

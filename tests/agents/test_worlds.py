@@ -9,7 +9,7 @@ import pytest
 
 from emcts.agents.subleq import behaviour, behaviour_and_program
 from emcts.envs import DeepSea, Outcome, Subleq
-from emcts.training.env_factory import DeepSeas, Programs, SameWorld
+from emcts.training.env_factory import DeepSeaFactory, Programs, SharedEnv
 
 KEY = jax.random.key(0)
 
@@ -32,8 +32,8 @@ def test_the_end_of_an_episode_has_a_number_of_its_own() -> None:
 
 
 def test_each_seed_has_the_sea_of_that_seed() -> None:
-    worlds = DeepSeas(5)
-    maps = jnp.stack([worlds.draw(seed) for seed in (0, 7)])
+    env_factory = DeepSeaFactory(5)
+    maps = jnp.stack([env_factory.draw(seed) for seed in (0, 7)])
     actions = jnp.asarray(np.random.default_rng(0).integers(0, 2, 5), jnp.int32)
 
     def play(env: Any) -> Any:
@@ -43,20 +43,20 @@ def test_each_seed_has_the_sea_of_that_seed() -> None:
 
         return jax.lax.scan(step, env.init(KEY), actions)[1]
 
-    mapped = jax.jit(jax.vmap(lambda drawn: play(worlds.world(drawn))))(maps)
+    mapped = jax.jit(jax.vmap(lambda drawn: play(env_factory.world(drawn))))(maps)
     for place, seed in enumerate((0, 7)):
-        alone = jax.jit(lambda seed=seed: play(DeepSea(5, seed)))()
-        for one, other in zip(jax.tree.leaves(mapped), jax.tree.leaves(alone), strict=True):
+        per_example = jax.jit(lambda seed=seed: play(DeepSea(5, seed)))()
+        for one, other in zip(jax.tree.leaves(mapped), jax.tree.leaves(per_example), strict=True):
             np.testing.assert_array_equal(one[place], other)
     assert not np.array_equal(mapped[0].column[0], mapped[0].column[1])
 
 
 def test_success_is_the_treasure_and_nothing_else() -> None:
-    worlds = DeepSeas(2, stochastic=True)
-    paid = Outcome(jnp.float32(1.0), jnp.bool_(True), jnp.bool_(False))
+    env_factory = DeepSeaFactory(2, stochastic=True)
+    episode_return = Outcome(jnp.float32(1.0), jnp.bool_(True), jnp.bool_(False))
     for column, wanted in [(2, True), (1, False)]:
-        after = worlds.example.init(KEY).replace(row=jnp.int32(2), column=jnp.int32(column))
-        assert bool(worlds.success(worlds.example, after, paid)) is wanted
+        after = env_factory.example.init(KEY).replace(row=jnp.int32(2), column=jnp.int32(column))
+        assert bool(env_factory.success(env_factory.example, after, episode_return)) is wanted
 
 
 def random_states(env: Subleq, number: int) -> Any:
@@ -101,10 +101,10 @@ def test_what_is_looked_at_tells_states_apart_as_observations_do(env: Subleq) ->
 
 def test_a_program_is_all_that_needs_to_be_kept() -> None:
     env = Subleq("negate-positives", max_words=6)
-    worlds = Programs(env)
+    env_factory = Programs(env)
     states = random_states(env, 500)
-    packed = jax.jit(jax.vmap(worlds.pack))(states)
-    back = jax.jit(jax.vmap(lambda one: worlds.unpack(env, one)))(packed)
+    packed = jax.jit(jax.vmap(env_factory.pack))(states)
+    back = jax.jit(jax.vmap(lambda one: env_factory.unpack(env, one)))(packed)
     for one, other in zip(jax.tree.leaves(states), jax.tree.leaves(back), strict=True):
         np.testing.assert_array_equal(one, other)
         assert one.dtype == other.dtype
@@ -115,10 +115,10 @@ def test_a_program_is_all_that_needs_to_be_kept() -> None:
 
 def test_one_world_for_all_keeps_states_as_they_are() -> None:
     env = DeepSea(3)
-    worlds = SameWorld(env)
-    assert worlds.world(worlds.draw(4)) is worlds.example is env
+    env_factory = SharedEnv(env)
+    assert env_factory.world(env_factory.draw(4)) is env_factory.example is env
     state = env.init(KEY)
-    assert worlds.unpack(env, worlds.pack(state)) is state
+    assert env_factory.unpack(env, env_factory.pack(state)) is state
     for reward, wanted in [(0.5, True), (0.0, False), (-1.0, False)]:
         outcome = Outcome(jnp.float32(reward), jnp.bool_(False), jnp.bool_(False))
-        assert bool(worlds.success(env, state, outcome)) is wanted
+        assert bool(env_factory.success(env, state, outcome)) is wanted

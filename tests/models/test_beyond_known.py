@@ -9,7 +9,7 @@ import pytest
 
 import emcts
 from emcts.models.beyond_known import BeyondKnownModel, BeyondKnownPlanning
-from emcts.models.evaluators import StateJudgement
+from emcts.models.evaluators import StateEstimate
 
 R_MAX, GAMMA, ENDS_AFTER = 2.0, 0.5, 4
 
@@ -82,9 +82,9 @@ class Corridor:
     def illegal(self, states: Any) -> Any:
         return jnp.zeros((*states.shape, 1), bool)
 
-    def judged(self, states: Any) -> Any:
+    def estimate(self, states: Any) -> Any:
         ones = jnp.ones(states.shape)
-        return StateJudgement(0 * ones[:, None], 0 * ones[:, None], 0 * ones, 0.09 * ones)
+        return StateEstimate(0 * ones[:, None], 0 * ones[:, None], 0 * ones, 0.09 * ones)
 
     def step(self, states: Any, actions: Any, key: Any) -> Any:
         return corridor(None, key, actions, states)[0]
@@ -94,10 +94,10 @@ def test_a_planning_model_follows_the_rule_in_search_and_one_step_ahead() -> Non
     model = BeyondKnownPlanning(Corridor(), R_MAX, GAMMA, R_MAX**2)
     states = jnp.zeros(1, jnp.int32)
 
-    def prior(judged: Any) -> Any:
+    def prior(estimate: Any) -> Any:
         return jnp.zeros((1, 1))
 
-    assert model.judged(states).ube == jnp.float32(0.09)
+    assert model.estimate(states).ube == jnp.float32(0.09)
     step = model.recurrent_fn(prior)
     root = model.root(states, prior)
     tree = jax.jit(lambda key: emcts.uct_policy(None, key, root, step, 4).search_tree)(jax.random.key(0))

@@ -9,8 +9,8 @@ import pytest
 
 from emcts.envs import DeepSea, Outcome
 from emcts.models.codecs import Categorical
-from emcts.models.evaluators import DenseJudge, FiniteJudge, Unaware, row
-from emcts.models.networks import Networks, bounded_networks, finite_networks, pair_index
+from emcts.models.evaluators import NetworkEvaluator, NoNovelty, TabularEvaluator, row
+from emcts.models.networks import Networks, indexed_networks, pair_index, vector_networks
 from emcts.novelty import Counts
 
 KEY = jax.random.key(0)
@@ -32,7 +32,7 @@ def shaken(networks: Networks) -> Networks:
 def finite() -> Networks:
     make = jax.jit(
         lambda: shaken(
-            finite_networks(ENV.num_states, 2, widths=(8,), values=Categorical(10), ube=True, key=KEY)
+            indexed_networks(ENV.num_states, 2, widths=(8,), values=Categorical(10), ube=True, key=KEY)
         )
     )
     return make()
@@ -44,51 +44,53 @@ def seen() -> Any:
     return NOVELTY.update(NOVELTY.init(KEY), pairs, jnp.ones(6, bool))
 
 
-def every_state() -> Any:
+def all_states() -> Any:
     return jax.vmap(ENV.state_at)(jnp.arange(ENV.num_states))
 
 
 def test_finite_states_are_what_the_networks_say(finite: Networks) -> None:
-    judged = jax.jit(lambda: jax.vmap(FiniteJudge(NOVELTY).states(ENV, finite))(every_state()))()
+    estimate = jax.jit(lambda: jax.vmap(TabularEvaluator(NOVELTY).states(ENV, finite))(all_states()))()
     for index in range(ENV.num_states):
         raw = finite.state(jnp.int32(index))
-        np.testing.assert_allclose(judged.value[index], finite.value.codec.decode(raw.value), atol=3e-6)
+        np.testing.assert_allclose(estimate.value[index], finite.value.codec.decode(raw.value), atol=3e-6)
         assert finite.ube is not None
-        np.testing.assert_allclose(judged.ube[index], finite.ube.codec.decode(raw.ube), atol=3e-6)
-        np.testing.assert_allclose(judged.policy[index], raw.policy, rtol=1e-5)
-        np.testing.assert_allclose(judged.exploration[index], raw.policy, rtol=1e-5)
-    assert len(np.unique(judged.value)) == ENV.num_states
+        np.testing.assert_allclose(estimate.ube[index], finite.ube.codec.decode(raw.ube), atol=3e-6)
+        np.testing.assert_allclose(estimate.policy[index], raw.policy, rtol=1e-5)
+        np.testing.assert_allclose(estimate.exploration[index], raw.policy, rtol=1e-5)
+    assert len(np.unique(estimate.value)) == ENV.num_states
 
 
 def test_finite_steps_are_learned_rewards_and_counts(finite: Networks, seen: Any) -> None:
-    judge = FiniteJudge(NOVELTY)
+    evaluator = TabularEvaluator(NOVELTY)
 
     @jax.jit
     def all_steps() -> Any:
-        judge_step = judge.steps(ENV, finite)(seen)
+        evaluate_transition = evaluator.steps(ENV, finite)(seen)
 
         def one(pair: Any) -> Any:
             state = ENV.state_at(pair // 2)
             after, outcome = ENV.step(state, pair % 2, KEY)
-            return judge_step(state, pair % 2, after, outcome), judge.looked_at(ENV, state, pair % 2, after)
+            return evaluate_transition(state, pair % 2, after, outcome), evaluator.novelty_input(
+                ENV, state, pair % 2, after
+            )
 
         return jax.vmap(one)(jnp.arange(PAIRS))
 
-    judged, looked_at = all_steps()
-    np.testing.assert_array_equal(looked_at, np.arange(PAIRS))
+    estimate, novelty_input = all_steps()
+    np.testing.assert_array_equal(novelty_input, np.arange(PAIRS))
     head = finite.reward
     assert head is not None
     for pair in range(PAIRS):
-        np.testing.assert_allclose(judged.reward[pair], head.codec.decode(head(jnp.int32(pair))), atol=3e-6)
+        np.testing.assert_allclose(estimate.reward[pair], head.codec.decode(head(jnp.int32(pair))), atol=3e-6)
     visits = np.zeros(PAIRS)
     visits[[0, 3, 7]] = [2, 1, 3]
-    np.testing.assert_allclose(judged.novelty, 1 / (visits + 0.1), rtol=1e-6)
-    np.testing.assert_array_equal(judged.reward_variance, judged.novelty)
+    np.testing.assert_allclose(estimate.novelty, 1 / (visits + 0.1), rtol=1e-6)
+    np.testing.assert_array_equal(estimate.reward_variance, estimate.novelty)
 
 
 def test_finite_losses_read_the_outputs_of_the_same_pair(finite: Networks) -> None:
     state, action = ENV.state_at(jnp.int32(4)), jnp.int32(1)
-    raw, raw_reward = FiniteJudge(NOVELTY).raw(ENV, finite, state, action)
+    raw, raw_reward = TabularEvaluator(NOVELTY).raw(ENV, finite, state, action)
     np.testing.assert_allclose(raw.value, finite.state(jnp.int32(4)).value)
     assert finite.reward is not None
     np.testing.assert_allclose(raw_reward, finite.reward(pair_index(jnp.int32(4), action, 2)))
@@ -97,65 +99,65 @@ def test_finite_losses_read_the_outputs_of_the_same_pair(finite: Networks) -> No
 def test_each_looks_up_what_it_would_compute() -> None:
     states = jax.vmap(ENV.state_at)(jnp.array([3, 3, 0, 9, 5]))
 
-    every = FiniteJudge(NOVELTY).every_state(ENV)
+    every = TabularEvaluator(NOVELTY).all_states(ENV)
     looked_up = jax.jit(jax.vmap(lambda state: row(every, ENV.index(state))))(states)
     np.testing.assert_array_equal(looked_up.row, states.row)
     np.testing.assert_array_equal(looked_up.column, states.column)
-    assert dense().every_state(ENV) is None
+    assert dense().all_states(ENV) is None
 
 
 def test_known_takes_the_novelty_away(finite: Networks, seen: Any) -> None:
     state = ENV.state_at(jnp.int32(2))
-    for judge in (FiniteJudge(NOVELTY), dense()):
-        step = judge.known().steps(ENV, finite)(seen)(state, jnp.int32(0), state, OUTCOME)
+    for evaluator in (TabularEvaluator(NOVELTY), dense()):
+        step = evaluator.known().steps(ENV, finite)(seen)(state, jnp.int32(0), state, OUTCOME)
         assert float(step.novelty) == float(step.reward_variance) == 0.0
 
 
-def dense() -> DenseJudge:
+def dense() -> NetworkEvaluator:
     """Sees the grid, and looks at the number of the cell that a step leads to."""
 
     def cell(env: Any, state: Any) -> Any:
         return env.cell(state)
 
-    return DenseJudge(Counts(17), lambda env, state: env.observe(state).reshape(-1), cell)
+    return NetworkEvaluator(Counts(17), lambda env, state: env.observe(state).reshape(-1), cell)
 
 
 def test_a_dense_judge_knows_rewards_and_looks_where_a_step_leads() -> None:
-    judge = dense()
-    networks = shaken(bounded_networks(16, 2, widths=(8,), uncertain=True, key=KEY))
+    evaluator = dense()
+    networks = shaken(vector_networks(16, 2, widths=(8,), uncertain=True, key=KEY))
     state = ENV.state_at(jnp.int32(4))
-    novelty = judge.novelty.update(judge.novelty.init(KEY), jnp.array([9, 9]), jnp.ones(2, bool))
+    novelty = evaluator.novelty.update(evaluator.novelty.init(KEY), jnp.array([9, 9]), jnp.ones(2, bool))
 
     @jax.jit
     def try_out(action: Any) -> Any:
         after, _ = ENV.step(state, action, KEY)
-        step = judge.steps(ENV, networks)(novelty)(state, action, after, OUTCOME)
-        return step, ENV.cell(after), judge.looked_at(ENV, state, action, after)
+        step = evaluator.steps(ENV, networks)(novelty)(state, action, after, OUTCOME)
+        return step, ENV.cell(after), evaluator.novelty_input(ENV, state, action, after)
 
     for action in range(2):
-        step, cell, looked_at = try_out(jnp.int32(action))
+        step, cell, novelty_input = try_out(jnp.int32(action))
         assert float(step.reward) == 0.5
         assert float(step.reward_variance) == 0.0
         np.testing.assert_allclose(step.novelty, 1 / ((2 if cell == 9 else 0) + 0.1), rtol=1e-6)
-        assert int(looked_at) == int(cell)
-    judged = judge.states(ENV, networks)(state)
+        assert int(novelty_input) == int(cell)
+    estimate = evaluator.states(ENV, networks)(state)
     raw = networks.state(ENV.observe(state).reshape(-1))
     assert networks.ube is not None
-    np.testing.assert_allclose(judged.value, jnp.tanh(raw.value[0]), rtol=1e-6)
-    np.testing.assert_allclose(judged.ube, 0.5 * (jnp.tanh(raw.ube[0]) + 1), rtol=1e-6)
-    np.testing.assert_array_equal(judged.exploration, raw.exploration)
-    assert not np.allclose(judged.exploration, judged.policy)
-    np.testing.assert_array_equal(judge.raw(ENV, networks, state, jnp.int32(0))[0].value, raw.value)
+    np.testing.assert_allclose(estimate.value, jnp.tanh(raw.value[0]), rtol=1e-6)
+    np.testing.assert_allclose(estimate.ube, 0.5 * (jnp.tanh(raw.ube[0]) + 1), rtol=1e-6)
+    np.testing.assert_array_equal(estimate.exploration, raw.exploration)
+    assert not np.allclose(estimate.exploration, estimate.policy)
+    np.testing.assert_array_equal(evaluator.raw(ENV, networks, state, jnp.int32(0))[0].value, raw.value)
 
 
 def test_without_heads_of_uncertainty_nothing_is_uncertain() -> None:
-    networks = bounded_networks(16, 2, widths=(8,), uncertain=False, key=KEY)
-    judged = dense().states(ENV, networks)(ENV.state_at(jnp.int32(4)))
-    assert float(judged.ube) == 0.0
-    np.testing.assert_array_equal(judged.exploration, judged.policy)
+    networks = vector_networks(16, 2, widths=(8,), uncertain=False, key=KEY)
+    estimate = dense().states(ENV, networks)(ENV.state_at(jnp.int32(4)))
+    assert float(estimate.ube) == 0.0
+    np.testing.assert_array_equal(estimate.exploration, estimate.policy)
 
 
 def test_a_finite_judge_says_which_head_it_needs(finite: Networks) -> None:
-    bounded = bounded_networks(16, 2, widths=(8,), uncertain=True, key=KEY)
+    bounded = vector_networks(16, 2, widths=(8,), uncertain=True, key=KEY)
     with pytest.raises(ValueError, match="give networks with a reward head"):
-        FiniteJudge(Unaware()).steps(ENV, bounded)
+        TabularEvaluator(NoNovelty()).steps(ENV, bounded)

@@ -8,7 +8,7 @@ import pytest
 
 from emcts.models.codecs import Categorical
 from emcts.models.layers import ConvTorso, Lookup, mlp
-from emcts.models.networks import Networks, bounded_networks, finite_networks, image_networks
+from emcts.models.networks import Networks, image_networks, indexed_networks, vector_networks
 
 KEY = jax.random.key(0)
 
@@ -47,7 +47,7 @@ def image() -> Networks:
 @pytest.mark.parametrize(
     ("networks", "x"),
     [
-        (finite_networks(6, 3, widths=(4, 4), values=Categorical(10), ube=True, key=KEY), jnp.int32(2)),
+        (indexed_networks(6, 3, widths=(4, 4), values=Categorical(10), ube=True, key=KEY), jnp.int32(2)),
         (image(), jnp.ones((5, 4, 3), bool)),
     ],
     ids=["finite", "image"],
@@ -61,7 +61,7 @@ def test_categorical_networks_say_nothing_at_first(networks: Networks, x: jax.Ar
 
 
 def test_bounded_networks_have_the_paper_ranges() -> None:
-    networks = bounded_networks(6, 3, widths=(4, 4), uncertain=True, key=KEY)
+    networks = vector_networks(6, 3, widths=(4, 4), uncertain=True, key=KEY)
     raw = networks.state(jnp.ones(6))
     assert networks.ube is not None
     assert -1 < float(networks.value.codec.decode(raw.value)) < 1
@@ -69,7 +69,7 @@ def test_bounded_networks_have_the_paper_ranges() -> None:
 
 
 def test_heads_start_apart_and_keys_matter() -> None:
-    one, two = (bounded_networks(6, 3, widths=(4,), uncertain=True, key=jax.random.key(k)) for k in (0, 1))
+    one, two = (vector_networks(6, 3, widths=(4,), uncertain=True, key=jax.random.key(k)) for k in (0, 1))
     x = jnp.ones(6)
     raw = one.state(x)
     assert not np.allclose(raw.policy, raw.exploration)

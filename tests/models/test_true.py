@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from emcts.envs import DeepSea
-from emcts.models.evaluators import StateJudgement, StepJudgement
-from emcts.models.simulator import TrueModel
+from emcts.models.evaluators import StateEstimate, TransitionEstimate
+from emcts.models.simulator import SimulatorPlanningModel
 from emcts.models.ube import horizon_factor, leaf_variance
 from emcts.search.ube import one_step_lookahead
 
@@ -18,14 +18,14 @@ ENV = DeepSea(3, None)
 GAMMA = 0.9
 
 
-def exploiting(judged: Any) -> Any:
-    return judged.policy
+def exploiting(estimate: Any) -> Any:
+    return estimate.policy
 
 
-def judge_state(state: Any) -> StateJudgement:
+def evaluate_state(state: Any) -> StateEstimate:
     """Value 0.1 and variance 0.2 for each column, and policies that tell the two apart."""
     column = state.column.astype(jnp.float32)
-    return StateJudgement(
+    return StateEstimate(
         policy=jnp.stack([column, -column]),
         exploration=jnp.stack([-column, column]),
         value=0.1 * column,
@@ -33,18 +33,18 @@ def judge_state(state: Any) -> StateJudgement:
     )
 
 
-def judge_step(before: Any, action: Any, after: Any, outcome: Any) -> StepJudgement:
+def evaluate_transition(before: Any, action: Any, after: Any, outcome: Any) -> TransitionEstimate:
     """Novelty 0.05 for left and 0.3 for right."""
     novelty = jnp.where(action == 1, 0.3, 0.05)
-    return StepJudgement(outcome.reward, 0.5 * novelty, novelty)
+    return TransitionEstimate(outcome.reward, 0.5 * novelty, novelty)
 
 
 def factor(leaf: Any) -> Any:
     return horizon_factor(GAMMA, ENV.size - leaf.row)
 
 
-def model(largest: float = float("inf")) -> TrueModel:
-    return TrueModel(ENV, judge_state, judge_step, GAMMA, factor, largest)
+def model(largest: float = float("inf")) -> SimulatorPlanningModel:
+    return SimulatorPlanningModel(ENV, evaluate_state, evaluate_transition, GAMMA, factor, largest)
 
 
 def states(*cells: tuple[int, int]) -> Any:
@@ -105,7 +105,7 @@ def test_the_largest_variance_cuts_leaf_and_root() -> None:
 
 
 def test_a_prior_is_asked_for_what_was_judged() -> None:
-    root = model().root(states(*CELLS), lambda judged: judged.exploration)
+    root = model().root(states(*CELLS), lambda estimate: estimate.exploration)
     np.testing.assert_allclose(root.prior_logits[:, 1], [0, 1, 0, 2])
 
 

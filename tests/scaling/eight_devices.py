@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from emcts.agents import catalogue
-from emcts.training.devices import Layout
+from emcts.training.devices import DeviceLayout
 from emcts.training.seeds import SeedTrainer
 
 CASES: dict[str, tuple[str, str, int, tuple[str, ...]]] = {
@@ -99,7 +99,8 @@ def _is_alike(leaf: Any) -> bool:
 if __name__ == "__main__":
     results = {
         name: {
-            layout: told(trainer(name).on(Layout.read(layout)), name == "subleq") for layout in CASES[name][3]
+            layout: told(trainer(name).on(DeviceLayout.read(layout)), name == "subleq")
+            for layout in CASES[name][3]
         }
         for name in sys.argv[1:] or CASES
     }

@@ -33,8 +33,8 @@ def results() -> Any:
 
 @pytest.mark.parametrize("name", CASES)
 def test_devices_do_not_change_the_learning_curve(results: Any, name: str) -> None:
-    whole, *spread = CASES[name][3]
-    for layout in spread:
+    whole, *data_parallel = CASES[name][3]
+    for layout in data_parallel:
         for metric, wanted in results[name][whole]["curve"].items():
             found = results[name][layout]["curve"][metric]
             np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=2e-4, err_msg=f"{layout} {metric}")

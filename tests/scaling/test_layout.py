@@ -3,30 +3,30 @@
 import pytest
 
 from emcts.agents import catalogue
-from emcts.training.devices import Layout, best_layout
+from emcts.training.devices import DeviceLayout, best_layout
 
 
 @pytest.mark.parametrize(
     ("seeds", "devices", "lanes", "wanted"),
     [
-        (20, 1, 2, Layout(1, 1)),
-        (8, 8, 2, Layout(8, 1)),
-        (20, 8, 2, Layout(4, 2)),
-        (4, 8, 64, Layout(4, 2)),
-        (1, 8, 64, Layout(1, 8)),
-        (1, 8, 2, Layout(1, 2)),
-        (5, 8, 1, Layout(5, 1)),
+        (20, 1, 2, DeviceLayout(1, 1)),
+        (8, 8, 2, DeviceLayout(8, 1)),
+        (20, 8, 2, DeviceLayout(4, 2)),
+        (4, 8, 64, DeviceLayout(4, 2)),
+        (1, 8, 64, DeviceLayout(1, 8)),
+        (1, 8, 2, DeviceLayout(1, 2)),
+        (5, 8, 1, DeviceLayout(5, 1)),
     ],
 )
-def test_seeds_come_first(seeds: int, devices: int, lanes: int, wanted: Layout) -> None:
+def test_seeds_come_first(seeds: int, devices: int, lanes: int, wanted: DeviceLayout) -> None:
     assert best_layout(seeds, devices, lambda data: lanes % data == 0) == wanted
 
 
 def test_read() -> None:
-    assert Layout.read("4x2") == Layout(4, 2)
+    assert DeviceLayout.read("4x2") == DeviceLayout(4, 2)
     for text in ("4", "0x2", "4x", "4*2", "-1x2"):
         with pytest.raises(ValueError, match="give SEEDSxDATA"):
-            Layout.read(text)
+            DeviceLayout.read(text)
 
 
 def test_what_cannot_be_shared_is_refused() -> None:
@@ -36,10 +36,10 @@ def test_what_cannot_be_shared_is_refused() -> None:
         )
 
     with pytest.raises(ValueError, match="3 seeds cannot be shared evenly by 2 groups"):
-        trainer("e-az", 3).on(Layout(2, 1))
+        trainer("e-az", 3).on(DeviceLayout(2, 1))
     with pytest.raises(ValueError, match="episodes side by side is 2, which 4 devices cannot share"):
-        trainer("e-az", 4).on(Layout(1, 4))
+        trainer("e-az", 4).on(DeviceLayout(1, 4))
     with pytest.raises(ValueError, match="bdqn is 1, which 2 devices cannot share"):
-        trainer("bdqn", 4).on(Layout(1, 2))
+        trainer("bdqn", 4).on(DeviceLayout(1, 2))
     with pytest.raises(ValueError, match="are 64 devices, and there are"):
-        Layout(64, 1).mesh()
+        DeviceLayout(64, 1).mesh()

@@ -76,18 +76,18 @@ def test_two_processes_train_one_dies_and_one_goes_on(tmp_path: Path) -> None:
 
 def goes_on(folder: Path, began: int) -> None:
     """One process alone, until it has saved once, and is asked to stop."""
-    alone = start(folder, "resume", "run")
+    per_example = start(folder, "resume", "run")
     try:
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline and status(Folder.open(folder / "run")).env_steps <= began:
-            assert alone.poll() is None, alone.communicate()
+            assert per_example.poll() is None, per_example.communicate()
             time.sleep(0.1)
-        alone.send_signal(signal.SIGTERM)
-        out, errors = alone.communicate(timeout=PATIENCE)
+        per_example.send_signal(signal.SIGTERM)
+        out, errors = per_example.communicate(timeout=PATIENCE)
     finally:
-        alone.kill()
+        per_example.kill()
     assert f"goes on from step {began:,}" in out
-    assert alone.returncode == 128 + signal.SIGTERM, errors
+    assert per_example.returncode == 128 + signal.SIGTERM, errors
     steps = [line["env_steps"] for line in Folder.open(folder / "run").metrics.read() if line["seed"] == 0]
     assert steps == list(range(100, steps[-1] + 1, 100)), "no chunk is missing, and none is there twice"
 

@@ -29,5 +29,5 @@ def test_traffic_counts_loops_and_the_busier_branch() -> None:
         x, _ = jax.lax.scan(step, x, None, length=4)
         return jax.lax.all_gather(x, "data", tiled=True)
 
-    spread = jax.shard_map(program, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
-    assert traffic(spread, jnp.ones(3)) == {"psum": 48, "pmax": 48, "all_gather": 12}
+    data_parallel = jax.shard_map(program, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
+    assert traffic(data_parallel, jnp.ones(3)) == {"psum": 48, "pmax": 48, "all_gather": 12}

@@ -7,7 +7,7 @@ from typing import Any
 
 from emcts.agents import deep_sea, deep_sea_mz, minatar, minatar_mz, subleq
 from emcts.agents.bdqn.learner import settings as bdqn
-from emcts.agents.mcts.learner import Searching
+from emcts.agents.mcts.learner import MctsLearner
 from emcts.envs.minatar import GAMES
 from emcts.registry import lookup
 from emcts.training.catalogue import Catalogue
@@ -117,7 +117,7 @@ def _planning(module: ModuleType, presets: Presets, *names: str) -> dict[str, Of
 
     def learner(name: str) -> Callable[[Settings], Learner]:
         compose = getattr(module, name.replace("-", "_"))
-        return lambda settings: Searching(compose(settings))
+        return lambda settings: MctsLearner(compose(settings))
 
     return {name: Offer(presets, learner(name)) for name in names}
 

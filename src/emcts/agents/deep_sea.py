@@ -8,7 +8,15 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array
 
-from emcts.agents.mcts.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
+from emcts.agents.mcts.agent import (
+    Agent,
+    Evaluation,
+    ExplorationSchedule,
+    LossWeights,
+    NoveltyUpdate,
+    ReplayConfig,
+    Schedule,
+)
 from emcts.agents.mcts.planners import Gumbel, Planner, Puct, UbeAtRoot, Uct, uniform
 from emcts.agents.mcts.targets import (
     Bootstrap,
@@ -22,16 +30,16 @@ from emcts.agents.mcts.targets import (
 )
 from emcts.envs.base import is_deterministic
 from emcts.models.codecs import Categorical, support
-from emcts.models.evaluators import FiniteJudge, Unaware
+from emcts.models.evaluators import NoNovelty, TabularEvaluator
 from emcts.models.layers import mlp
 from emcts.models.learned.model import endless
-from emcts.models.networks import finite_networks
-from emcts.models.simulator import TrueMind
+from emcts.models.networks import indexed_networks
+from emcts.models.simulator import SimulatorModel
 from emcts.models.ube import horizon_factor
-from emcts.models.world_model import Mind
+from emcts.models.world_model import WorldModel
 from emcts.novelty import Counts, Ensemble, NoiseAware, Normalised, Novelty, RewardMoments, Rnd
 from emcts.registry import lookup
-from emcts.training.env_factory import DeepSeas
+from emcts.training.env_factory import DeepSeaFactory
 from emcts.training.evaluation import episodes_solved
 from emcts.training.replay import surprise, value_error
 from emcts.types import Key
@@ -106,7 +114,7 @@ class SeaSettings:
     policy_weight: float = 0.5
     reward_weight: float = 1.0
     ube_weight: float = 0.125
-    caution: float = 0.0
+    uncertainty_weight: float = 0.0
     """weights losses by 0.5 + sigmoid(-this * std): above 0, what is uncertain counts less"""
     moves_per_iteration: int = 5
     updates_per_iteration: int = 20
@@ -159,7 +167,7 @@ BEST = DeepSeaSettings()
 
 def az(settings: DeepSeaSettings) -> Agent:
     """AlphaZero: explores by Dirichlet noise and by drawing actions."""
-    return _agent(settings, *plain_acting(settings), Unaware(), ube=False)
+    return _agent(settings, *plain_acting(settings), NoNovelty(), ube=False)
 
 
 def az_ube(settings: DeepSeaSettings) -> Agent:
@@ -172,18 +180,18 @@ def e_az(settings: DeepSeaSettings) -> Agent:
     return _agent(settings, *epistemic_acting(settings), make_novelty(settings), ube=True)
 
 
-def plain_acting(settings: SeaSettings) -> tuple[Planner, Lanes]:
+def plain_acting(settings: SeaSettings) -> tuple[Planner, ExplorationSchedule]:
     """Dirichlet noise and drawn actions, in all episodes alike."""
     acting = Puct(settings.simulations, dirichlet_fraction=0.25, temperature=1.0)
-    return acting, Lanes((0.0,) * settings.episodes, (False,) * settings.episodes)
+    return acting, ExplorationSchedule((0.0,) * settings.episodes, (False,) * settings.episodes)
 
 
-def ube_acting(settings: SeaSettings) -> tuple[Planner, Lanes]:
+def ube_acting(settings: SeaSettings) -> tuple[Planner, ExplorationSchedule]:
     """Episodes that explore look at the uncertainty of one step ahead."""
     return UbeAtRoot(Puct(settings.simulations, temperature=settings.temperature)), _lanes(settings)
 
 
-def epistemic_acting(settings: SeaSettings) -> tuple[Planner, Lanes]:
+def epistemic_acting(settings: SeaSettings) -> tuple[Planner, ExplorationSchedule]:
     """Episodes that explore search for uncertainty."""
     rules: dict[str, Planner] = {
         "puct": Puct(settings.simulations, temperature=settings.temperature),
@@ -204,11 +212,13 @@ def noise_aware(settings: SeaSettings, novelty: Novelty) -> Novelty:
     return NoiseAware(novelty, RewardMoments(_num_pairs(settings))) if settings.reward_noise else novelty
 
 
-def _agent(settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: Novelty, *, ube: bool) -> Agent:
-    env = DeepSeas(settings.size).example
+def _agent(
+    settings: DeepSeaSettings, acting: Planner, lanes: ExplorationSchedule, novelty: Novelty, *, ube: bool
+) -> Agent:
+    env = DeepSeaFactory(settings.size).example
 
     def make_networks(key: Key) -> Any:
-        return finite_networks(
+        return indexed_networks(
             env.num_states,
             env.num_actions,
             widths=(settings.width,) * 2,
@@ -222,8 +232,8 @@ def _agent(settings: DeepSeaSettings, acting: Planner, lanes: Lanes, novelty: No
     def leaf_factor(leaf: Any) -> Any:
         return horizon_factor(settings.discount, left(leaf))
 
-    mind = TrueMind(FiniteJudge(novelty), settings.discount, leaf_factor)
-    return compose(settings, acting, lanes, mind, make_networks)
+    world_model = SimulatorModel(TabularEvaluator(novelty), settings.discount, leaf_factor)
+    return compose(settings, acting, lanes, world_model, make_networks)
 
 
 def values_of(settings: SeaSettings) -> Categorical:
@@ -246,11 +256,15 @@ def steps_left(settings: SeaSettings) -> Callable[[Any], Any]:
 
 
 def compose(
-    settings: SeaSettings, acting: Planner, lanes: Lanes, mind: Mind, make_networks: Callable[[Key], Any]
+    settings: SeaSettings,
+    acting: Planner,
+    lanes: ExplorationSchedule,
+    world_model: WorldModel,
+    make_networks: Callable[[Key], Any],
 ) -> Agent:
     """What agents in Deep Sea have in common, with or without the true model."""
-    worlds = DeepSeas(settings.size, settings.stochastic)
-    deterministic = is_deterministic(worlds.example)
+    env_factory = DeepSeaFactory(settings.size, settings.stochastic)
+    deterministic = is_deterministic(env_factory.example)
     rules: dict[str, Planner] = {
         "gumbel": Gumbel(settings.simulations),
         "puct": Puct(settings.simulations, temperature=0.0),
@@ -262,8 +276,8 @@ def compose(
     }
     greedy = Gumbel(settings.simulations, gumbel_scale=0.0)
     return Agent(
-        worlds=worlds,
-        mind=mind,
+        env_factory=env_factory,
+        world_model=world_model,
         make_networks=make_networks,
         acting=acting,
         lanes=lanes,
@@ -286,10 +300,10 @@ def compose(
             policy=settings.policy_weight,
             ube=settings.ube_weight,
             reward=settings.reward_weight,
-            caution=settings.caution,
+            uncertainty_weight=settings.uncertainty_weight,
         ),
         optimiser=optax.adam(settings.learning_rate),
-        memory=Memory(
+        memory=ReplayConfig(
             capacity=settings.replay_capacity,
             batch_size=settings.batch_size,
             sequence=settings.sequence,
@@ -314,14 +328,16 @@ def compose(
     )
 
 
-def _lanes(settings: SeaSettings) -> Lanes:
+def _lanes(settings: SeaSettings) -> ExplorationSchedule:
     if not 0 <= settings.exploring_episodes <= max(settings.episodes, 1):
         raise ValueError(
             f"exploring_episodes is {settings.exploring_episodes}: give 0 to {settings.episodes}, "
             "the number of episodes"
         )
     exploring = tuple(lane < settings.exploring_episodes for lane in range(settings.episodes))
-    return Lanes(tuple(_beta(settings) if explores else 0.0 for explores in exploring), exploring)
+    return ExplorationSchedule(
+        tuple(_beta(settings) if explores else 0.0 for explores in exploring), exploring
+    )
 
 
 def _beta(settings: SeaSettings) -> float:
@@ -386,13 +402,13 @@ def normalised(settings: SeaSettings, novelty: Novelty, probes: Callable[[Key], 
 
 
 def _num_pairs(settings: SeaSettings) -> int:
-    env = DeepSeas(settings.size).example
+    env = DeepSeaFactory(settings.size).example
     return env.num_states * env.num_actions
 
 
 PRIORITIES = {"value-error": value_error, "surprise": surprise}
 NOVELTIES = {
-    "counts": (counts, Seen.ACTING),
-    "rnd": (_rnd, Seen.TRAINING),
-    "ensemble": (_ensemble, Seen.TRAINING),
+    "counts": (counts, NoveltyUpdate.ACTING),
+    "rnd": (_rnd, NoveltyUpdate.TRAINING),
+    "ensemble": (_ensemble, NoveltyUpdate.TRAINING),
 }

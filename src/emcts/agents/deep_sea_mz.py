@@ -11,21 +11,27 @@ from jaxtyping import Array
 
 from emcts.agents import deep_sea
 from emcts.agents.deep_sea import SeaSettings, compose, steps_left, values_of
-from emcts.agents.mcts.agent import Agent, Lanes
+from emcts.agents.mcts.agent import Agent, ExplorationSchedule
 from emcts.agents.mcts.planners import Planner
 from emcts.envs import DeepSea
 from emcts.models.beyond_known import BeyondKnownPlanning
-from emcts.models.evaluators import Unaware
+from emcts.models.evaluators import NoNovelty
 from emcts.models.layers import mlp
 from emcts.models.learned.abstracted import Consistent, Sizes, ValueEquivalent, abstracted_networks
 from emcts.models.learned.anchored import Anchored, anchored_networks, row_and_column
-from emcts.models.learned.local_uncertainty import Disagreement, Followed, Latents, Sense, with_action
-from emcts.models.learned.model import Grounding, LearnedMind, WorldNetworks, as_it_is
+from emcts.models.learned.local_uncertainty import (
+    EnsembleDisagreement,
+    LatentNovelty,
+    LocalUncertainty,
+    TrueStateNovelty,
+    with_action,
+)
+from emcts.models.learned.model import DynamicsLoss, LearnedModel, ModelNetworks, as_it_is
 from emcts.models.networks import pair_index
 from emcts.models.world_model import PlanningModel
 from emcts.novelty import Ensemble, Normalised
 from emcts.registry import lookup
-from emcts.training.env_factory import DeepSeas
+from emcts.training.env_factory import DeepSeaFactory
 from emcts.types import Key
 
 
@@ -111,42 +117,51 @@ PAPER_ANCHORED = dataclasses.replace(
 
 def mz(settings: LearnedSeaSettings) -> Agent:
     """MuZero: explores by Dirichlet noise and by drawing actions."""
-    return _agent(settings, *deep_sea.plain_acting(settings), Latents(Unaware()), ube=False)
+    return _agent(settings, *deep_sea.plain_acting(settings), LatentNovelty(NoNovelty()), ube=False)
 
 
 def mz_ube(settings: LearnedSeaSettings) -> Agent:
     """MuZero that explores by the score of one step ahead; its search knows of no uncertainty."""
-    return _agent(settings, *deep_sea.ube_acting(settings), make_sense(settings), ube=True)
+    return _agent(settings, *deep_sea.ube_acting(settings), make_local_uncertainty(settings), ube=True)
 
 
 def e_mz(settings: LearnedSeaSettings) -> Agent:
     """Epistemic MuZero: its search explores."""
-    return _agent(settings, *deep_sea.epistemic_acting(settings), make_sense(settings), ube=True)
+    return _agent(settings, *deep_sea.epistemic_acting(settings), make_local_uncertainty(settings), ube=True)
 
 
-def make_sense(settings: LearnedSeaSettings) -> Sense:
+def make_local_uncertainty(settings: LearnedSeaSettings) -> LocalUncertainty:
     """By the name of the novelty in the settings."""
-    senses: dict[str, Callable[[], Sense]] = {
-        "counts": lambda: Followed(deep_sea.noise_aware(settings, deep_sea.counts(settings)), _pair),
-        "rnd": lambda: Latents(_rnd(settings)),
-        "ensemble": lambda: Disagreement(_ensemble(settings)),
+    senses: dict[str, Callable[[], LocalUncertainty]] = {
+        "counts": lambda: TrueStateNovelty(deep_sea.noise_aware(settings, deep_sea.counts(settings)), _pair),
+        "rnd": lambda: LatentNovelty(_rnd(settings)),
+        "ensemble": lambda: EnsembleDisagreement(_ensemble(settings)),
     }
     return lookup(senses, settings.novelty, "novelty")()
 
 
-def _agent(settings: LearnedSeaSettings, acting: Planner, lanes: Lanes, sense: Sense, *, ube: bool) -> Agent:
+def _agent(
+    settings: LearnedSeaSettings,
+    acting: Planner,
+    lanes: ExplorationSchedule,
+    local_uncertainty: LocalUncertainty,
+    *,
+    ube: bool,
+) -> Agent:
     model = lookup(MODELS, settings.model, "model")(settings)
-    mind = LearnedMind(
-        sense,
-        model.grounding,
+    world_model = LearnedModel(
+        local_uncertainty,
+        model.dynamics_loss,
         model.observe,
         settings.discount,
         steps_left=steps_left(settings),
         few_states=True,
         around=_beyond_known(settings) if settings.beyond_known else as_it_is,
     )
-    agent = compose(settings, acting, lanes, mind, lambda key: model.networks(key, ube))
-    weights = dataclasses.replace(agent.weights, going=settings.going_weight, drift=model.drift_weight)
+    agent = compose(settings, acting, lanes, world_model, lambda key: model.networks(key, ube))
+    weights = dataclasses.replace(
+        agent.weights, continuation=settings.going_weight, consistency=model.drift_weight
+    )
     return dataclasses.replace(agent, weights=weights)
 
 
@@ -162,9 +177,9 @@ def _beyond_known(settings: LearnedSeaSettings) -> Callable[[PlanningModel], Pla
 class Model:
     """What makes the one learned model differ from the other."""
 
-    grounding: Grounding
+    dynamics_loss: DynamicsLoss
     observe: Callable[[Any, Any], Array]
-    networks: Callable[[Key, bool], WorldNetworks]
+    networks: Callable[[Key, bool], ModelNetworks]
     drift_weight: float
 
 
@@ -175,10 +190,10 @@ def _sizes(settings: LearnedSeaSettings) -> Sizes:
 
 
 def _abstracted(settings: LearnedSeaSettings) -> Model:
-    env = DeepSeas(settings.size).example
+    env = DeepSeaFactory(settings.size).example
     sizes = _sizes(settings)
 
-    def networks(key: Key, ube: bool) -> WorldNetworks:
+    def networks(key: Key, ube: bool) -> ModelNetworks:
         body_key, rest_key = jax.random.split(key)
         body = mlp(env.num_states, (*sizes.representation, sizes.latent), key=body_key, finite=True)
         return abstracted_networks(
@@ -191,14 +206,14 @@ def _abstracted(settings: LearnedSeaSettings) -> Model:
             key=rest_key,
         )
 
-    grounding = Consistent() if settings.consistency else ValueEquivalent()
-    return Model(grounding, lambda env, state: env.index(state), networks, settings.consistency)
+    dynamics_loss = Consistent() if settings.consistency else ValueEquivalent()
+    return Model(dynamics_loss, lambda env, state: env.index(state), networks, settings.consistency)
 
 
 def _anchored(settings: LearnedSeaSettings) -> Model:
-    env = DeepSeas(settings.size).example
+    env = DeepSeaFactory(settings.size).example
 
-    def networks(key: Key, ube: bool) -> WorldNetworks:
+    def networks(key: Key, ube: bool) -> ModelNetworks:
         return anchored_networks(
             _latent_size(settings),
             env.num_actions,
@@ -223,7 +238,7 @@ def _pair(env: Any, before: Any, action: Any, after: Any) -> Array:
 
 
 def _inputs(settings: LearnedSeaSettings) -> int:
-    return _latent_size(settings) + DeepSeas(settings.size).example.num_actions
+    return _latent_size(settings) + DeepSeaFactory(settings.size).example.num_actions
 
 
 def _rnd(settings: LearnedSeaSettings) -> Normalised:

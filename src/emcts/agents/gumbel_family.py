@@ -9,18 +9,26 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from emcts.agents.mcts.agent import Agent, Evaluation, Lanes, LossWeights, Memory, Schedule, Seen
+from emcts.agents.mcts.agent import (
+    Agent,
+    Evaluation,
+    ExplorationSchedule,
+    LossWeights,
+    NoveltyUpdate,
+    ReplayConfig,
+    Schedule,
+)
 from emcts.agents.mcts.planners import Gumbel, Planner, UbeAtRoot
 from emcts.agents.mcts.targets import Reanalyse, largest_edge, value_rule
 from emcts.envs.base import is_deterministic
-from emcts.models.evaluators import DenseJudge, Unaware
+from emcts.models.evaluators import NetworkEvaluator, NoNovelty
 from emcts.models.networks import Networks
-from emcts.models.simulator import TrueMind
-from emcts.models.world_model import Mind
+from emcts.models.simulator import SimulatorModel
+from emcts.models.world_model import WorldModel
 from emcts.novelty import HashCounts, HashSet, Novelty, bits_for
 from emcts.registry import lookup
-from emcts.training.env_factory import Worlds
-from emcts.training.evaluation import SolvedShare
+from emcts.training.env_factory import EnvFactory
+from emcts.training.evaluation import SolvedFraction
 from emcts.types import Key
 
 MOST_BITS = {"set": 31, "counts": 27}  # 256 MB each
@@ -57,7 +65,7 @@ class GumbelSettings:
     """exponent of the importance weights, at the start and at the end"""
     exploration_temperature: float = 1.0
     """of the softmax over scores that the exploration policy learns"""
-    caution: float = 0.0
+    uncertainty_weight: float = 0.0
     """weights losses by 0.5 + sigmoid(-this * std): above 0, what is uncertain counts less"""
     moves_per_iteration: int = 32
     updates_per_iteration: int = 4
@@ -78,20 +86,20 @@ class GumbelSettings:
 class Problem:
     """What a world asks of this family: `look` is what of a state can be new, and `observe` what networks see."""
 
-    worlds: Worlds
+    env_factory: EnvFactory
     make_networks: Callable[[Key, bool], Networks]  # with the heads of uncertainty, or without
     observe: Callable[[Any, Any], Array]
     look: Callable[[Any, Any], Array]
     leaf_factor: Callable[[Any], Float[Array, ""]]
     largest_variance: float
     longest_episode: int
-    solved: SolvedShare | None
+    solved: SolvedFraction | None
 
 
 def az(settings: GumbelSettings, problem: Problem) -> Agent:
     """AlphaZero with Gumbel's search."""
-    lanes = Lanes((0.0,) * settings.episodes, (False,) * settings.episodes)
-    return _agent(settings, problem, Gumbel(settings.simulations), lanes, Unaware(), uncertain=False)
+    lanes = ExplorationSchedule((0.0,) * settings.episodes, (False,) * settings.episodes)
+    return _agent(settings, problem, Gumbel(settings.simulations), lanes, NoNovelty(), uncertain=False)
 
 
 def az_ube(settings: GumbelSettings, problem: Problem) -> Agent:
@@ -110,48 +118,50 @@ def _agent(
     settings: GumbelSettings,
     problem: Problem,
     acting: Planner,
-    lanes: Lanes,
+    lanes: ExplorationSchedule,
     novelty: Novelty,
     *,
     uncertain: bool,
 ) -> Agent:
-    mind = TrueMind(
-        DenseJudge(novelty, problem.observe, problem.look),
+    world_model = SimulatorModel(
+        NetworkEvaluator(novelty, problem.observe, problem.look),
         settings.discount,
         problem.leaf_factor,
         problem.largest_variance,
     )
-    return compose(settings, problem, acting, lanes, mind, lambda key: problem.make_networks(key, uncertain))
+    return compose(
+        settings, problem, acting, lanes, world_model, lambda key: problem.make_networks(key, uncertain)
+    )
 
 
 def compose(
     settings: GumbelSettings,
     problem: Problem,
     acting: Planner,
-    lanes: Lanes,
-    mind: Mind,
+    lanes: ExplorationSchedule,
+    world_model: WorldModel,
     make_networks: Callable[[Key], Any],
 ) -> Agent:
     """What agents of this family have in common, with or without the true model."""
-    seen = {"acting": Seen.ACTING, "training": Seen.TRAINING}
+    seen = {"acting": NoveltyUpdate.ACTING, "training": NoveltyUpdate.TRAINING}
     return Agent(
-        worlds=problem.worlds,
-        mind=mind,
+        env_factory=problem.env_factory,
+        world_model=world_model,
         make_networks=make_networks,
         acting=acting,
         lanes=lanes,
         seen=lookup(seen, settings.seen, "seen"),
         reanalyse=Reanalyse(
             planner=Gumbel(settings.simulations),
-            value=value_rule(deterministic=is_deterministic(problem.worlds.example)),
+            value=value_rule(deterministic=is_deterministic(problem.env_factory.example)),
             ube=largest_edge,
             beta=settings.reanalyse_beta,
             exploration_beta=settings.beta,
             exploration_temperature=settings.exploration_temperature,
         ),
-        weights=LossWeights(caution=settings.caution),
+        weights=LossWeights(uncertainty_weight=settings.uncertainty_weight),
         optimiser=optax.adam(settings.learning_rate),
-        memory=Memory(
+        memory=ReplayConfig(
             capacity=settings.replay_capacity,
             batch_size=settings.batch_size,
             priority_exponent=settings.priority_exponent,
@@ -173,7 +183,7 @@ def compose(
     )
 
 
-def lanes_of(settings: GumbelSettings) -> Lanes:
+def lanes_of(settings: GumbelSettings) -> ExplorationSchedule:
     """Betas from 0 up, evenly spaced; the first episodes exploit."""
     exploiting = settings.exploiting_episodes
     if not 1 <= exploiting <= settings.episodes:
@@ -182,7 +192,7 @@ def lanes_of(settings: GumbelSettings) -> Lanes:
         )
     exploring = np.linspace(0, settings.beta, settings.episodes - exploiting + 1)[1:]
     betas = (0.0,) * exploiting + tuple(float(beta) for beta in exploring)
-    return Lanes(betas, tuple(lane >= exploiting for lane in range(settings.episodes)))
+    return ExplorationSchedule(betas, tuple(lane >= exploiting for lane in range(settings.episodes)))
 
 
 def novelty_of(settings: GumbelSettings) -> Novelty:

@@ -13,7 +13,7 @@ from emcts.envs import MinAtar
 from emcts.envs.base import is_deterministic
 from emcts.models.codecs import support
 from emcts.models.networks import Networks, image_networks
-from emcts.training.env_factory import SameWorld
+from emcts.training.env_factory import SharedEnv
 from emcts.types import Key
 
 
@@ -75,7 +75,7 @@ def problem(settings: MinAtarSettings) -> Problem:
         return env.observe(state)
 
     return Problem(
-        worlds=SameWorld(env),
+        env_factory=SharedEnv(env),
         make_networks=make_networks,
         observe=observe,
         look=lambda env, state: observe(env, state).reshape(-1),

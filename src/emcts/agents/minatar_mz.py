@@ -11,16 +11,22 @@ from jaxtyping import Array, Float
 from emcts.agents import gumbel_family as family
 from emcts.agents import minatar
 from emcts.agents.gumbel_family import lanes_of, novelty_of
-from emcts.agents.mcts.agent import Agent, Lanes
+from emcts.agents.mcts.agent import Agent, ExplorationSchedule
 from emcts.agents.mcts.planners import Gumbel, Planner, Puct, UbeAtRoot, exploration_head
 from emcts.agents.minatar import MinAtarSettings
 from emcts.envs.base import is_deterministic
 from emcts.models.codecs import support
-from emcts.models.evaluators import Unaware
+from emcts.models.evaluators import NoNovelty
 from emcts.models.layers import ConvTorso, mlp
 from emcts.models.learned.abstracted import Consistent, Sizes, ValueEquivalent, abstracted_networks
-from emcts.models.learned.local_uncertainty import Disagreement, Followed, Latents, Sense, with_action
-from emcts.models.learned.model import LearnedMind, WorldNetworks
+from emcts.models.learned.local_uncertainty import (
+    EnsembleDisagreement,
+    LatentNovelty,
+    LocalUncertainty,
+    TrueStateNovelty,
+    with_action,
+)
+from emcts.models.learned.model import LearnedModel, ModelNetworks
 from emcts.novelty import Ensemble, Normalised
 from emcts.registry import lookup
 from emcts.types import Key
@@ -56,29 +62,31 @@ BEST = LearnedMinAtarSettings()
 
 def mz(settings: LearnedMinAtarSettings) -> Agent:
     """MuZero."""
-    lanes = Lanes((0.0,) * settings.episodes, (False,) * settings.episodes)
-    return _agent(settings, _search(settings, noise=0.25), lanes, Latents(Unaware()), uncertain=False)
+    lanes = ExplorationSchedule((0.0,) * settings.episodes, (False,) * settings.episodes)
+    return _agent(settings, _search(settings, noise=0.25), lanes, LatentNovelty(NoNovelty()), uncertain=False)
 
 
 def mz_ube(settings: LearnedMinAtarSettings) -> Agent:
     """MuZero that explores by the score of one step ahead; its search knows of no uncertainty."""
     acting = UbeAtRoot(_search(settings))
-    return _agent(settings, acting, lanes_of(settings), make_sense(settings), uncertain=True)
+    return _agent(settings, acting, lanes_of(settings), make_local_uncertainty(settings), uncertain=True)
 
 
 def e_mz(settings: LearnedMinAtarSettings) -> Agent:
     """Epistemic MuZero: its search explores, with a policy of its own."""
-    return _agent(settings, _search(settings), lanes_of(settings), make_sense(settings), uncertain=True)
+    return _agent(
+        settings, _search(settings), lanes_of(settings), make_local_uncertainty(settings), uncertain=True
+    )
 
 
-def make_sense(settings: LearnedMinAtarSettings) -> Sense:
+def make_local_uncertainty(settings: LearnedMinAtarSettings) -> LocalUncertainty:
     """By the name of the novelty in the settings."""
     if settings.novelty == "ensemble":
         if settings.seen != "training":
             raise ValueError("an ensemble learns from the replay: give --seen training, or another novelty")
-        return Disagreement(_ensemble(settings))
+        return EnsembleDisagreement(_ensemble(settings))
     look = minatar.problem(settings).look
-    return Followed(novelty_of(settings), lambda env, before, action, after: look(env, after))
+    return TrueStateNovelty(novelty_of(settings), lambda env, before, action, after: look(env, after))
 
 
 def _search(settings: LearnedMinAtarSettings, *, noise: float = 0.0) -> Puct | Gumbel:
@@ -90,20 +98,25 @@ def _search(settings: LearnedMinAtarSettings, *, noise: float = 0.0) -> Puct | G
 
 
 def _agent(
-    settings: LearnedMinAtarSettings, acting: Planner, lanes: Lanes, sense: Sense, *, uncertain: bool
+    settings: LearnedMinAtarSettings,
+    acting: Planner,
+    lanes: ExplorationSchedule,
+    local_uncertainty: LocalUncertainty,
+    *,
+    uncertain: bool,
 ) -> Agent:
     problem = minatar.problem(settings)
-    mind = LearnedMind(
-        sense,
+    world_model = LearnedModel(
+        local_uncertainty,
         Consistent() if settings.consistency else ValueEquivalent(),
         problem.observe,
         settings.discount,
         largest_variance=problem.largest_variance,
     )
-    agent = family.compose(settings, problem, acting, lanes, mind, _networks(settings, uncertain))
+    agent = family.compose(settings, problem, acting, lanes, world_model, _networks(settings, uncertain))
     return dataclasses.replace(
         agent,
-        weights=dataclasses.replace(agent.weights, drift=settings.consistency),
+        weights=dataclasses.replace(agent.weights, consistency=settings.consistency),
         memory=dataclasses.replace(agent.memory, sequence=settings.sequence),
     )
 
@@ -118,13 +131,13 @@ class _Encoder(eqx.Module):
         return self.last(self.torso(image))
 
 
-def _networks(settings: LearnedMinAtarSettings, uncertain: bool) -> Callable[[Key], WorldNetworks]:
-    env = minatar.problem(settings).worlds.example
+def _networks(settings: LearnedMinAtarSettings, uncertain: bool) -> Callable[[Key], ModelNetworks]:
+    env = minatar.problem(settings).env_factory.example
     shape = jax.eval_shape(env.observe, jax.eval_shape(env.init, jax.random.key(0))).shape
     width = settings.width
     sizes = Sizes(width, (), settings.dynamics, (width,), (width,))
 
-    def make(key: Key) -> WorldNetworks:
+    def make(key: Key) -> ModelNetworks:
         torso_key, last_key, rest_key = jax.random.split(key, 3)
         torso = ConvTorso(shape, settings.channels, width, key=torso_key)
         body = _Encoder(torso, eqx.nn.Linear(width, width, key=last_key))
@@ -142,7 +155,7 @@ def _networks(settings: LearnedMinAtarSettings, uncertain: bool) -> Callable[[Ke
 
 
 def _ensemble(settings: LearnedMinAtarSettings) -> Normalised:
-    num_actions = minatar.problem(settings).worlds.example.num_actions
+    num_actions = minatar.problem(settings).env_factory.example.num_actions
     width = settings.width
 
     def probes(key: Key) -> Array:

@@ -4,8 +4,8 @@ import jax
 
 from emcts.agents.gumbel_family import Problem, constant_factor
 from emcts.envs import AnyEnvironment
-from emcts.models.networks import Networks, bounded_networks
-from emcts.training.env_factory import SameWorld
+from emcts.models.networks import Networks, vector_networks
+from emcts.training.env_factory import SharedEnv
 from emcts.training.evaluation import ReturnReached
 from emcts.types import Key
 
@@ -26,12 +26,12 @@ def problem(
         )
 
     def make_networks(key: Key, uncertain: bool) -> Networks:
-        return bounded_networks(
+        return vector_networks(
             seen.shape[0], env.num_actions, widths=(width,) * 2, uncertain=uncertain, key=key
         )
 
     return Problem(
-        worlds=SameWorld(env),
+        env_factory=SharedEnv(env),
         make_networks=make_networks,
         observe=lambda env, state: env.observe(state),
         look=lambda env, state: env.observe(state),

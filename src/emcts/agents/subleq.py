@@ -11,7 +11,7 @@ from emcts.agents import gumbel_family as family
 from emcts.agents.gumbel_family import GumbelSettings, Problem, constant_factor
 from emcts.agents.mcts.agent import Agent
 from emcts.envs import Subleq
-from emcts.models.networks import Networks, bounded_networks
+from emcts.models.networks import Networks, vector_networks
 from emcts.registry import lookup
 from emcts.training.env_factory import Programs
 from emcts.training.evaluation import episodes_solved
@@ -56,11 +56,11 @@ def problem(settings: SubleqSettings) -> Problem:
 
     def make_networks(key: Key, uncertain: bool) -> Networks:
         widths = (settings.width,) * 2
-        return bounded_networks(num_inputs, env.num_actions, widths=widths, uncertain=uncertain, key=key)
+        return vector_networks(num_inputs, env.num_actions, widths=widths, uncertain=uncertain, key=key)
 
     looks = {"io": behaviour, "full": behaviour_and_program}
     return Problem(
-        worlds=Programs(env),
+        env_factory=Programs(env),
         make_networks=make_networks,
         observe=lambda env, state: env.observe(state),
         look=lookup(looks, settings.hash_of, "hash_of"),

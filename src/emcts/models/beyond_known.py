@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from emcts.models.evaluators import StateJudgement
+from emcts.models.evaluators import StateEstimate
 from emcts.models.world_model import PlanningModel, Prior
 from emcts.types import (
     Key,
@@ -97,12 +97,12 @@ class BeyondKnownPlanning:
     def illegal(self, states: Any) -> Bool[Array, "B A"]:
         return self.model.illegal(states)
 
-    def judged(self, states: Any) -> StateJudgement:
-        return self.model.judged(states)
+    def estimate(self, states: Any) -> StateEstimate:
+        return self.model.estimate(states)
 
     def step(self, states: Any, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
         step = self.model.step(states, actions, key)
-        return self._wrapped(lambda judged: judged.policy).rule(step, jnp.zeros(actions.shape, bool))[0]
+        return self._wrapped(lambda estimate: estimate.policy).rule(step, jnp.zeros(actions.shape, bool))[0]
 
     def _wrapped(self, prior: Prior) -> BeyondKnownModel:
         step = self.model.recurrent_fn(prior)

@@ -33,7 +33,7 @@ class Raw(Replaceable):
 
 
 class Networks(eqx.Module):
-    """Heads. `reward` and `going`, whether the episode goes on, read a pair of state and action, the others a state."""
+    """Heads. `reward` and `continuation`, whether the episode goes on, read a pair of state and action, the others a state."""
 
     torso: Callable[[Array], Array]
     value: Head
@@ -41,7 +41,7 @@ class Networks(eqx.Module):
     exploration: Head | None
     ube: Head | None
     reward: Head | None
-    going: Head | None = None
+    continuation: Head | None = None
 
     def state(self, x: Array) -> Raw:
         hidden = self.torso(x)
@@ -49,14 +49,14 @@ class Networks(eqx.Module):
         return Raw(*(None if head is None else head(hidden) for head in heads))
 
 
-class Same(eqx.Module):
+class Identity(eqx.Module):
     """No torso: each head reads the input itself."""
 
     def __call__(self, x: Array) -> Array:
         return x
 
 
-def finite_networks(
+def indexed_networks(
     num_states: int, num_actions: int, *, widths: Sequence[int], values: Categorical, ube: bool, key: Key
 ) -> Networks:
     """Separate networks over the index of a state, with categorical heads and a learned reward (Deep Sea).
@@ -69,7 +69,7 @@ def finite_networks(
         return Head(mlp(num_inputs, (*widths, codec.size), key=key, finite=True, quiet=True), codec)
 
     return Networks(
-        torso=Same(),
+        torso=Identity(),
         value=head(values, num_states, value_key),
         policy=head(Policy(num_actions), num_states, policy_key),
         exploration=None,
@@ -78,7 +78,7 @@ def finite_networks(
     )
 
 
-def bounded_networks(
+def vector_networks(
     num_inputs: int, num_actions: int, *, widths: Sequence[int], uncertain: bool, key: Key
 ) -> Networks:
     """Separate networks over a vector, with values in (-1, 1) and variances in (0, 1) (SUBLEQ).
@@ -91,7 +91,7 @@ def bounded_networks(
         return Head(mlp(num_inputs, (*widths, codec.size), key=key, finite=False), codec)
 
     return Networks(
-        torso=Same(),
+        torso=Identity(),
         value=head(Tanh(), value_key),
         policy=head(Policy(num_actions), policy_key),
         exploration=head(Policy(num_actions), exploration_key) if uncertain else None,

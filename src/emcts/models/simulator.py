@@ -9,10 +9,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment
-from emcts.models.evaluators import Batch, Judge, StateJudge, StateJudgement, StepJudge
+from emcts.models.evaluators import Batch, EvaluateState, EvaluateTransition, Evaluator, StateEstimate
 from emcts.models.networks import Networks
 from emcts.models.ube import leaf_variance
-from emcts.models.world_model import Mind, Moves, Prior, Unrolled
+from emcts.models.world_model import Prior, Transition, Unrolled, WorldModel
 from emcts.novelty import Novelty
 from emcts.types import Key, RecurrentFn, RecurrentFnOutput, RootFnOutput
 
@@ -20,7 +20,7 @@ LeafFactor = Callable[[Any], Float[Array, ""]]
 
 
 @dataclasses.dataclass(frozen=True)
-class TrueModel:
+class SimulatorPlanningModel:
     """Embeddings are states of `env`.
 
     The variance of a leaf's value is `max(u, leaf_factor(leaf) * novelty)`, at most `largest_variance` (`eq:ube_max`),
@@ -29,16 +29,16 @@ class TrueModel:
     """
 
     env: AnyEnvironment
-    judge_state: StateJudge
-    judge_step: StepJudge
+    evaluate_state: EvaluateState
+    evaluate_transition: EvaluateTransition
     discount: float
     leaf_factor: LeafFactor
     largest_variance: float
 
     def root(self, states: Any, prior: Prior) -> RootFnOutput:
-        judged = self.judged(states)
-        variance = jnp.clip(judged.ube, 0, self.largest_variance)
-        return RootFnOutput(self._legal_only(prior(judged), states), judged.value, states, variance)
+        estimate = self.estimate(states)
+        variance = jnp.clip(estimate.ube, 0, self.largest_variance)
+        return RootFnOutput(self._legal_only(prior(estimate), states), estimate.value, states, variance)
 
     def illegal(self, states: Any) -> Bool[Array, "B A"]:
         return ~jax.vmap(self.env.legal)(states)
@@ -46,14 +46,14 @@ class TrueModel:
     def recurrent_fn(self, prior: Prior) -> RecurrentFn:
         def step(_: Any, key: Key, action: Int[Array, "B"], states: Any) -> tuple[RecurrentFnOutput, Any]:
             keys = jax.random.split(key, action.shape[0])
-            out, judged, after, cut_off = jax.vmap(self._step)(states, action, keys)
-            logits = self._legal_only(prior(judged), after)
+            out, estimate, after, cut_off = jax.vmap(self._step)(states, action, keys)
+            logits = self._legal_only(prior(estimate), after)
             return bootstrap_where(cut_off, out.replace(prior_logits=logits)), after
 
         return step
 
-    def judged(self, states: Any) -> StateJudgement:
-        return jax.vmap(self.judge_state)(states)
+    def estimate(self, states: Any) -> StateEstimate:
+        return jax.vmap(self.evaluate_state)(states)
 
     def step(self, states: Any, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
         return jax.vmap(self._step)(states, actions, jax.random.split(key, actions.shape[0]))[0]
@@ -63,21 +63,21 @@ class TrueModel:
 
     def _step(
         self, state: Any, action: Int[Array, ""], key: Key
-    ) -> tuple[Any, StateJudgement, Any, Bool[Array, ""]]:
+    ) -> tuple[Any, StateEstimate, Any, Bool[Array, ""]]:
         after, outcome = self.env.step(state, action, key)
-        step = self.judge_step(state, action, after, outcome)
-        judged = self.judge_state(after)
+        step = self.evaluate_transition(state, action, after, outcome)
+        estimate = self.evaluate_state(after)
         out = RecurrentFnOutput(
             reward=step.reward,
             discount=jnp.where(outcome.terminated, 0.0, self.discount),
             prior_logits=None,
-            value=judged.value,
+            value=estimate.value,
             reward_variance=step.reward_variance,
             value_variance=leaf_variance(
-                judged.ube, step.novelty, self.leaf_factor(after), self.largest_variance
+                estimate.ube, step.novelty, self.leaf_factor(after), self.largest_variance
             ),
         )
-        return out, judged, after, outcome.cut_off
+        return out, estimate, after, outcome.cut_off
 
 
 def bootstrap_where(cut_off: Bool[Array, "B"], step: RecurrentFnOutput) -> RecurrentFnOutput:
@@ -94,17 +94,17 @@ def bootstrap_where(cut_off: Bool[Array, "B"], step: RecurrentFnOutput) -> Recur
 
 
 @dataclasses.dataclass(frozen=True)
-class TrueMind:
+class SimulatorModel:
     """Plans with the environment itself. `leaf_factor` gives the leaf rule's `c`, of a leaf's state."""
 
-    judge: Judge
+    evaluator: Evaluator
     discount: float
     leaf_factor: LeafFactor
     largest_variance: float = float("inf")
 
     @property
     def novelty(self) -> Novelty:
-        return self.judge.novelty
+        return self.evaluator.novelty
 
     @property
     def uses_simulator(self) -> bool:
@@ -113,14 +113,14 @@ class TrueMind:
     def heads(self, networks: Networks) -> Networks:
         return networks
 
-    def models(self, env: AnyEnvironment, networks: Networks) -> Callable[[PyTree], TrueModel]:
-        judge_state = self.judge.states(env, networks)
-        with_novelty = self.judge.steps(env, networks)
+    def models(self, env: AnyEnvironment, networks: Networks) -> Callable[[PyTree], SimulatorPlanningModel]:
+        evaluate_state = self.evaluator.states(env, networks)
+        with_novelty = self.evaluator.steps(env, networks)
         rule = (self.discount, self.leaf_factor, self.largest_variance)
-        return lambda novelty: TrueModel(env, judge_state, with_novelty(novelty), *rule)
+        return lambda novelty: SimulatorPlanningModel(env, evaluate_state, with_novelty(novelty), *rule)
 
-    def known(self) -> Mind:
-        return dataclasses.replace(self, judge=self.judge.known())
+    def known(self) -> WorldModel:
+        return dataclasses.replace(self, evaluator=self.evaluator.known())
 
     def unroll(
         self,
@@ -131,17 +131,17 @@ class TrueMind:
         over: Bool[Array, "K"],
     ) -> Unrolled:
         """Each state speaks for itself: an end in between changes nothing."""
-        raw, reward = jax.vmap(self.judge.raw, in_axes=(None, None, 0, 0))(env, networks, states, actions)
+        raw, reward = jax.vmap(self.evaluator.raw, in_axes=(None, None, 0, 0))(env, networks, states, actions)
         return Unrolled(raw, reward, None, jnp.zeros(over.shape), jnp.ones_like(over))
 
-    def look(self, env: AnyEnvironment, networks: Networks, novelty: PyTree, moves: Moves) -> PyTree:
-        seen = jax.vmap(self.judge.looked_at, in_axes=(None, 0, 0, 0))(
+    def look(self, env: AnyEnvironment, networks: Networks, novelty: PyTree, moves: Transition) -> PyTree:
+        seen = jax.vmap(self.evaluator.novelty_input, in_axes=(None, 0, 0, 0))(
             env, moves.before, moves.action, moves.after
         )
-        return self.judge.novelty.update(novelty, seen, moves.counts)
+        return self.evaluator.novelty.update(novelty, seen, moves.counts)
 
-    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Moves) -> PyTree:
-        return self.judge.record_rewards(env, novelty, moves)
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Transition) -> PyTree:
+        return self.evaluator.record_rewards(env, novelty, moves)
 
-    def every_state(self, env: AnyEnvironment) -> Batch | None:
-        return self.judge.every_state(env)
+    def all_states(self, env: AnyEnvironment) -> Batch | None:
+        return self.evaluator.all_states(env)

@@ -6,12 +6,12 @@ from typing import Any, Protocol, runtime_checkable
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment
-from emcts.models.evaluators import Batch, Moves, StateJudgement
+from emcts.models.evaluators import Batch, StateEstimate, Transition
 from emcts.models.networks import Networks, Raw
 from emcts.novelty import Novelty
 from emcts.types import Key, RecurrentFn, RecurrentFnOutput, Replaceable, RootFnOutput, record
 
-Prior = Callable[[StateJudgement], Float[Array, "B A"]]
+Prior = Callable[[StateEstimate], Float[Array, "B A"]]
 
 
 @runtime_checkable
@@ -25,7 +25,7 @@ class PlanningModel(Protocol):
     def illegal(self, states: Any) -> Bool[Array, "B A"]:
         """The actions that a search must not take from these states."""
 
-    def judged(self, states: Any) -> StateJudgement:
+    def estimate(self, states: Any) -> StateEstimate:
         """What is thought of a batch of states without a search."""
 
     def step(self, states: Any, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
@@ -36,18 +36,18 @@ class PlanningModel(Protocol):
 class Unrolled(Replaceable):
     """What is said of K states in a row, before it is decoded; a head that there is not says None.
 
-    `drift` is how far a model strayed from the states that were, and `counts` which of the K are of one episode.
+    `consistency` is how far a model strayed from the states that were, and `counts` which of the K are of one episode.
     """
 
     raw: Raw  # [K]
     reward: Any  # [K] or None
-    going: Any  # [K] or None: whether the episode goes on after the action
-    drift: Float[Array, "K"]
+    continuation: Any  # [K] or None: whether the episode goes on after the action
+    consistency: Float[Array, "K"]
     counts: Bool[Array, "K"]
 
 
 @runtime_checkable
-class Mind(Protocol):
+class WorldModel(Protocol):
     """Turns networks and the state of a novelty estimator into a planning model, and says how they learn."""
 
     @property
@@ -79,11 +79,11 @@ class Mind(Protocol):
     ) -> Unrolled:
         """What losses are made of: what is said of the states of one story, given its actions."""
 
-    def look(self, env: AnyEnvironment, networks: Any, novelty: PyTree, moves: Moves) -> PyTree:
+    def look(self, env: AnyEnvironment, networks: Any, novelty: PyTree, moves: Transition) -> PyTree:
         """The novelty estimator once it was shown these moves."""
 
-    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Moves) -> PyTree:
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Transition) -> PyTree:
         """The novelty estimator once it was told what these moves paid: once for each that was made."""
 
-    def every_state(self, env: AnyEnvironment) -> Batch | None:
+    def all_states(self, env: AnyEnvironment) -> Batch | None:
         """All states, by their index, where the world has so few that each is better thought of once; else None."""

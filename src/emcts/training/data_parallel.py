@@ -16,7 +16,7 @@ AXIS = "data"
 
 
 @dataclasses.dataclass(frozen=True)
-class Spread:
+class DataParallel:
     """Over `count` devices, along the axis `data` of the mesh. Parts are equal, and in the order of the devices."""
 
     count: int = 1
@@ -61,8 +61,8 @@ class Spread:
         def to_their_place(leaf: Array) -> Array:
             number = leaf.astype(jnp.int32) if leaf.dtype == bool else leaf
             grouped = number.reshape(groups, len(leaf) // groups, *leaf.shape[1:])
-            dealt = jax.lax.psum_scatter(grouped, AXIS, scatter_dimension=1, tiled=True)
-            return jax.lax.collapse(dealt, 0, 2).astype(leaf.dtype)
+            sharded_axes = jax.lax.psum_scatter(grouped, AXIS, scatter_dimension=1, tiled=True)
+            return jax.lax.collapse(sharded_axes, 0, 2).astype(leaf.dtype)
 
         return jax.tree.map(to_their_place, rows)
 
@@ -83,11 +83,11 @@ class Spread:
             )
 
 
-WHOLE = Spread()
+SINGLE_DEVICE = DataParallel()
 """A seed on one device."""
 
 
-def alone(function: Callable[..., Any]) -> Callable[..., Any]:
+def per_example(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a key and batches, for each row by itself, with a key of its own.
 
     What comes out then does not depend on which other rows are in the batch.

@@ -14,7 +14,7 @@ SEEDS = "seeds"
 
 
 @dataclass(frozen=True)
-class Layout:
+class DeviceLayout:
     """`seeds` groups of devices have the seeds; in each, the lanes and batches of a seed are spread over `data`."""
 
     seeds: int = 1
@@ -43,10 +43,10 @@ class Layout:
         return Mesh(grid, (SEEDS, AXIS), axis_types=(AxisType.Auto, AxisType.Auto))
 
 
-def best_layout(num_seeds: int, num_devices: int, can_share: Callable[[int], bool]) -> Layout:
+def best_layout(num_seeds: int, num_devices: int, can_share: Callable[[int], bool]) -> DeviceLayout:
     """As many of the devices as can be used; of several ways, the one with the most groups: they need not talk."""
     fitting = [
-        Layout(seeds, data)
+        DeviceLayout(seeds, data)
         for seeds in _divisors(num_seeds)
         for data in range(1, num_devices // seeds + 1)
         if can_share(data)

@@ -10,7 +10,7 @@ from emcts.envs import AnyEnvironment, DeepSea, Outcome, Subleq
 
 
 @runtime_checkable
-class Worlds(Protocol):
+class EnvFactory(Protocol):
     """`draw` makes what differs between seeds, on the host; `world` the environment, inside of `vmap`."""
 
     def draw(self, seed: int) -> PyTree: ...
@@ -32,12 +32,12 @@ class Worlds(Protocol):
     def good_episode(self, env: Any, after: Any) -> Bool[Array, ""] | None:
         """Whether an episode that ends in this state has no regret, as bsuite scores it; None where nothing says so."""
 
-    def keepsake(self, after: Any) -> PyTree:
+    def artifact(self, after: Any) -> PyTree:
         """What a run keeps of a success; () if nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
-class SameWorld:
+class SharedEnv:
     """Every seed has the same environment, and success is a reward.
 
     An environment that has `strayed(state)` says by it which episodes are good.
@@ -68,12 +68,12 @@ class SameWorld:
         strayed: Any = getattr(env, "strayed", None)
         return None if strayed is None else ~strayed(after)
 
-    def keepsake(self, after: Any) -> PyTree:
+    def artifact(self, after: Any) -> PyTree:
         return ()
 
 
 @dataclasses.dataclass(frozen=True)
-class DeepSeas:
+class DeepSeaFactory:
     """Each seed has an action map of its own; success is the treasure."""
 
     size: int
@@ -101,7 +101,7 @@ class DeepSeas:
     def good_episode(self, env: DeepSea, after: Any) -> Bool[Array, ""] | None:
         return ~env.strayed(after)
 
-    def keepsake(self, after: Any) -> PyTree:
+    def artifact(self, after: Any) -> PyTree:
         return ()
 
 
@@ -133,5 +133,5 @@ class Programs:
     def good_episode(self, env: Subleq, after: Any) -> Bool[Array, ""] | None:
         return None
 
-    def keepsake(self, after: Any) -> PyTree:
+    def artifact(self, after: Any) -> PyTree:
         return {"words": after.words, "num_words": after.num_words}

@@ -13,7 +13,7 @@ from emcts.types import Replaceable, record
 
 
 @record
-class Evaluated(Replaceable):
+class EvaluationResult(Replaceable):
     """Of each episode. `solved` is the environment's judgement (`Worlds.success`): rewards may be noisy."""
 
     episode_return: Float[Array, "E"]
@@ -22,13 +22,15 @@ class Evaluated(Replaceable):
 
 
 MOST_REGRET = 2**30  # of a balance of regret, which stays there and does not wrap
-SolvedShare = Callable[[Evaluated], Float[Array, ""]]  # from 0 to 1; with 1 the task counts as solved
+SolvedFraction = Callable[
+    [EvaluationResult], Float[Array, ""]
+]  # from 0 to 1; with 1 the task counts as solved
 
 
-def episodes_solved(evaluated: Evaluated) -> Float[Array, ""]:
+def episodes_solved(evaluation: EvaluationResult) -> Float[Array, ""]:
     """The share of the episodes that were solved."""
     # A sum divided by a count may round to less than 1.
-    return jnp.where(evaluated.solved.all(), 1.0, evaluated.solved.mean())
+    return jnp.where(evaluation.solved.all(), 1.0, evaluation.solved.mean())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,8 +42,8 @@ class ReturnReached:
 
     wanted: float
 
-    def __call__(self, evaluated: Evaluated) -> Float[Array, ""]:
-        return jnp.where(evaluated.episode_return.mean() >= self.wanted, 1.0, 0.0)
+    def __call__(self, evaluation: EvaluationResult) -> Float[Array, ""]:
+        return jnp.where(evaluation.episode_return.mean() >= self.wanted, 1.0, 0.0)
 
 
 def regret_balance(

@@ -5,13 +5,13 @@ from typing import Any, Protocol, runtime_checkable
 
 from jaxtyping import Array, Float, PyTree, Shaped
 
-from emcts.agents.mcts.acting import Played
-from emcts.agents.mcts.agent import Lanes, Schedule
+from emcts.agents.mcts.acting import RolloutStats
+from emcts.agents.mcts.agent import ExplorationSchedule, Schedule
 from emcts.agents.mcts.simulator_steps import SimulatorRates
-from emcts.agents.mcts.state import Log
-from emcts.training.data_parallel import Spread
-from emcts.training.env_factory import Worlds
-from emcts.training.evaluation import Evaluated, SolvedShare
+from emcts.agents.mcts.state import TrainingLog
+from emcts.training.data_parallel import DataParallel
+from emcts.training.env_factory import EnvFactory
+from emcts.training.evaluation import EvaluationResult, SolvedFraction
 from emcts.types import Key
 
 Maps = Callable[[Any], Mapping[str, Float[Array, "N N"]]]
@@ -28,7 +28,7 @@ class EvaluationPlan(Protocol):
     def beta(self) -> float: ...
 
     @property
-    def solved(self) -> SolvedShare | None: ...
+    def solved(self) -> SolvedFraction | None: ...
 
 
 @runtime_checkable
@@ -36,10 +36,10 @@ class Learner(Protocol):
     """An agent, for one seed. Its state is a record that has a `key`, an `evaluation_key`, its `world` and a `log`."""
 
     @property
-    def worlds(self) -> Worlds: ...
+    def env_factory(self) -> EnvFactory: ...
 
     @property
-    def lanes(self) -> Lanes: ...
+    def lanes(self) -> ExplorationSchedule: ...
 
     @property
     def schedule(self) -> Schedule: ...
@@ -61,16 +61,16 @@ class Learner(Protocol):
     def init(self, key: Key, world: PyTree) -> Any:
         """The whole of it, however many devices it is spread over afterwards."""
 
-    def over(self, spread: Spread) -> "Learner":
+    def over(self, data_parallel: DataParallel) -> "Learner":
         """The same, where each device has a part of the state and all but `init` run on all devices at once.
 
         Refuses what cannot be shared evenly.
         """
 
-    def dealt(self, state: Any) -> Any:
+    def sharded_axes(self, state: Any) -> Any:
         """The axis of each array of the state that devices have parts of; -1 where each has the whole."""
 
-    def act(self, state: Any) -> tuple[Any, Played]:
+    def act(self, state: Any) -> tuple[Any, RolloutStats]:
         """Plays `schedule.moves` moves of all lanes."""
 
     def learn(self, state: Any, progress: Float[Array, ""]) -> tuple[Any, Any]:
@@ -82,7 +82,7 @@ class Learner(Protocol):
     def refresh_target(self, state: Any) -> Any:
         """Is called after each iteration."""
 
-    def evaluate(self, state: Any, key: Key, *, episodes: int, beta: float) -> Evaluated: ...
+    def evaluate(self, state: Any, key: Key, *, episodes: int, beta: float) -> EvaluationResult: ...
 
     def discovered(self, state: Any) -> Shaped[Array, ""] | None:
         """How many states it knows; None if it does not count them."""
@@ -91,6 +91,6 @@ class Learner(Protocol):
         """The share of its hash table in use; None if it has none."""
 
 
-def states_visited(log: Log) -> Shaped[Array, ""] | None:
+def states_visited(log: TrainingLog) -> Shaped[Array, ""] | None:
     """Of a world of few states; None of any other."""
     return (log.visits > 0).sum() if log.visits.shape[0] else None

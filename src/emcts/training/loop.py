@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from emcts.agents.mcts.acting import Played
+from emcts.agents.mcts.acting import RolloutStats
 from emcts.training.learner import Learner
 from emcts.types import Replaceable, record
 
@@ -15,7 +15,7 @@ from emcts.types import Replaceable, record
 class Metrics(Replaceable):
     """What an iteration did."""
 
-    played: Played
+    played: RolloutStats
     learned: Any
 
 

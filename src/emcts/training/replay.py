@@ -13,12 +13,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
 from emcts.envs.base import choose
-from emcts.training.data_parallel import WHOLE, Spread
+from emcts.training.data_parallel import SINGLE_DEVICE, DataParallel
 from emcts.types import Key, Replaceable, record
 
 
 @record
-class Step(Replaceable):
+class StoredTransition(Replaceable):
     """One move: the state (packed), the action and what it paid, and the policy that the search proposed."""
 
     state: PyTree
@@ -33,7 +33,7 @@ class Step(Replaceable):
 class Replay(Replaceable):
     """The ring. `cursor` is the row to be written next; rows that were never written have priority 0."""
 
-    steps: Step  # [T, L, ...]
+    steps: StoredTransition  # [T, L, ...]
     priorities: Float[Array, "T L"]
     largest: Float[Array, ""]  # priority of what is new
     cursor: Int[Array, ""]
@@ -52,7 +52,7 @@ class Sample(Replaceable):
     probability: Float[Array, "B"]
 
 
-def init(example: Step, rows: int) -> Replay:
+def init(example: StoredTransition, rows: int) -> Replay:
     """An empty ring for moves shaped like `example` [L, ...]."""
     if rows < 2:
         raise ValueError(f"a replay of {rows} rows holds no move and the one after it: raise its capacity")
@@ -61,7 +61,7 @@ def init(example: Step, rows: int) -> Replay:
     return Replay(steps, jnp.zeros((rows, lanes)), jnp.float32(1), jnp.int32(0), jnp.int32(0))
 
 
-def add(replay: Replay, move: Step) -> Replay:
+def add(replay: Replay, move: StoredTransition) -> Replay:
     """Writes one move of all lanes, over the oldest when the ring is full, with the largest priority there is."""
     rows, lanes = replay.priorities.shape
     row = replay.cursor
@@ -74,13 +74,19 @@ def add(replay: Replay, move: Step) -> Replay:
 
 
 def sample(
-    replay: Replay, key: Key, count: int, *, exponent: float, ahead: int, spread: Spread = WHOLE
+    replay: Replay,
+    key: Key,
+    count: int,
+    *,
+    exponent: float,
+    ahead: int,
+    data_parallel: DataParallel = SINGLE_DEVICE,
 ) -> Sample:
     """Draws `count` steps of all lanes, each with probability proportional to `priority ** exponent`.
 
     Only steps are drawn that have `ahead` later ones in the ring. All devices draw the same.
     """
-    priorities = spread.whole(replay.priorities, axis=1)
+    priorities = data_parallel.whole(replay.priorities, axis=1)
     rows, lanes = priorities.shape
     age = (replay.cursor - 1 - jnp.arange(rows)) % rows
     ready = (age >= ahead) & (age < replay.filled)
@@ -119,25 +125,29 @@ def _sums(leaves: Float[Array, "N"]) -> tuple[Float[Array, "nodes"], int]:
     return jnp.concatenate([jnp.zeros(1, leaves.dtype), *reversed(levels)]), depth
 
 
-def window(replay: Replay, at: Sample, length: int, spread: Spread = WHOLE) -> Step:
+def window(
+    replay: Replay, at: Sample, length: int, data_parallel: DataParallel = SINGLE_DEVICE
+) -> StoredTransition:
     """The sampled steps and those after them, [B, length, ...]; nothing but zeros for lanes of other devices."""
     rows = replay.priorities.shape[0]
     row = (at.row[:, None] + jnp.arange(length)[None, :]) % rows
-    lane, here = _lane_here(replay, at, spread)
+    lane, here = _lane_here(replay, at, data_parallel)
     steps = jax.tree.map(lambda ring: ring[row, lane[:, None]], replay.steps)
-    if spread.count == 1:
+    if data_parallel.count == 1:
         return steps
     return jax.vmap(lambda here, step: choose(here, step, jax.tree.map(jnp.zeros_like, step)))(here, steps)
 
 
-def _lane_here(replay: Replay, at: Sample, spread: Spread) -> tuple[Int[Array, "B"], Bool[Array, "B"]]:
+def _lane_here(
+    replay: Replay, at: Sample, data_parallel: DataParallel
+) -> tuple[Int[Array, "B"], Bool[Array, "B"]]:
     """Where in the rings of this device sampled lanes are, and which of them are in these."""
     lanes = replay.priorities.shape[1]
-    lane = at.lane - spread.index * lanes
+    lane = at.lane - data_parallel.index * lanes
     return jnp.clip(lane, 0, lanes - 1), (lane >= 0) & (lane < lanes)
 
 
-def latest(replay: Replay, rows: int) -> tuple[Step, Bool[Array, "rows L"]]:
+def latest(replay: Replay, rows: int) -> tuple[StoredTransition, Bool[Array, "rows L"]]:
     """The last moves of all lanes, newest first, and which of them there are."""
     capacity, lanes = replay.priorities.shape
     back = jnp.arange(min(rows, capacity))
@@ -145,12 +155,14 @@ def latest(replay: Replay, rows: int) -> tuple[Step, Bool[Array, "rows L"]]:
     return steps, jnp.broadcast_to((back < replay.filled)[:, None], (back.shape[0], lanes))
 
 
-def prioritise(replay: Replay, at: Sample, priorities: Float[Array, "B"], spread: Spread = WHOLE) -> Replay:
+def prioritise(
+    replay: Replay, at: Sample, priorities: Float[Array, "B"], data_parallel: DataParallel = SINGLE_DEVICE
+) -> Replay:
     """Sets the priorities of sampled steps; of one that was drawn twice, one of the two stands."""
-    lane, here = _lane_here(replay, at, spread)
+    lane, here = _lane_here(replay, at, data_parallel)
     lane = jnp.where(here, lane, replay.priorities.shape[1])
     updated = replay.priorities.at[at.row, lane].set(priorities, mode="drop")
-    return replay.replace(priorities=updated, largest=jnp.maximum(spread.largest(updated.max()), 1e-6))
+    return replay.replace(priorities=updated, largest=jnp.maximum(data_parallel.largest(updated.max()), 1e-6))
 
 
 def value_error(

@@ -17,12 +17,12 @@ from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Float
 
 from emcts.agents.mcts.simulator_steps import SimulatorRates
-from emcts.agents.mcts.state import Log, evaluation_keys, first_time
+from emcts.agents.mcts.state import TrainingLog, evaluation_keys, first_time
 from emcts.counter import NEVER, Counter
 from emcts.runs.trainer import Find, Progress
-from emcts.training.data_parallel import AXIS, Spread
-from emcts.training.devices import SEEDS, Layout, best_layout
-from emcts.training.evaluation import Evaluated
+from emcts.training.data_parallel import AXIS, DataParallel
+from emcts.training.devices import SEEDS, DeviceLayout, best_layout
+from emcts.training.evaluation import EvaluationResult
 from emcts.training.learner import Learner
 from emcts.training.loop import run_chunk
 from emcts.types import Key, Replaceable, record
@@ -33,11 +33,11 @@ class Report(Replaceable):
     """What the host reads after a chunk, of one seed."""
 
     learned: Any
-    evaluated: Evaluated
+    evaluation: EvaluationResult
     solved: Float[Array, "..."]  # the share of the evaluation, NaN without a notion of it
     discovered: Any  # states, or None
     table_occupancy: Any  # a share, or None
-    log: Log
+    log: TrainingLog
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,7 @@ class SeedTrainer:
     seeds: tuple[int, ...]
     total_env_steps: int
     iterations_per_chunk: int
-    layout: Layout | None = None
+    layout: DeviceLayout | None = None
     name: str = ""  # of the environment and the agent
 
     def __post_init__(self) -> None:
@@ -62,19 +62,19 @@ class SeedTrainer:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: give at least 1")
 
-    def on(self, layout: Layout) -> "SeedTrainer":
+    def on(self, layout: DeviceLayout) -> "SeedTrainer":
         """The same on these devices."""
         if len(self.seeds) % layout.seeds:
             raise ValueError(
                 f"{len(self.seeds)} seeds cannot be shared evenly by {layout.seeds} groups of devices: "
                 "change one of them"
             )
-        self.learner.over(Spread(layout.data))
+        self.learner.over(DataParallel(layout.data))
         return dataclasses.replace(self, layout=layout)
 
     def init(self) -> Any:
-        worlds = [self.learner.worlds.draw(seed) for seed in self.seeds]
-        stacked = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *worlds)
+        env_factory = [self.learner.env_factory.draw(seed) for seed in self.seeds]
+        stacked = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *env_factory)
         return self._init(np.array(self.seeds, np.uint32), stacked)
 
     def advance(self, state: Any) -> tuple[Any, Progress]:
@@ -93,8 +93,8 @@ class SeedTrainer:
         one = functools.partial(self._part.evaluate, episodes=episodes, beta=beta)
         out = jax.device_get(self._everywhere(one, (self._specs, P(SEEDS)), P(SEEDS))(state, keys))
         played = {"return": out.episode_return, "length": out.length.astype(np.float64)}
-        judged = self.learner.evaluation.solved is not None
-        return {**played, "solved": out.solved.astype(np.float64)} if judged else played
+        estimate = self.learner.evaluation.solved is not None
+        return {**played, "solved": out.solved.astype(np.float64)} if estimate else played
 
     def maps(self, state: Any) -> Mapping[str, Float[np.ndarray, "S N N"]]:
         return {} if self._maps is None else jax.device_get(self._maps(state))
@@ -112,13 +112,13 @@ class SeedTrainer:
     @functools.cached_property
     def _part(self) -> Learner:
         """What each device runs."""
-        return self.learner.over(Spread(self.mesh.shape[AXIS]))
+        return self.learner.over(DataParallel(self.mesh.shape[AXIS]))
 
     @functools.cached_property
     def _specs(self) -> Any:
-        world = self.learner.worlds.draw(self.seeds[0])
+        world = self.learner.env_factory.draw(self.seeds[0])
         state = jax.eval_shape(self.learner.init, jax.random.key(0), world)
-        return jax.tree.map(_spec, self.learner.dealt(state))
+        return jax.tree.map(_spec, self.learner.sharded_axes(state))
 
     @functools.cached_property
     def _init(self) -> Any:
@@ -132,7 +132,7 @@ class SeedTrainer:
     def _env_steps(self) -> Any:
         """The counter of the first seed, which is that of all."""
 
-        def first(log: Log) -> Counter:
+        def first(log: TrainingLog) -> Counter:
             return jax.tree.map(lambda word: word[0], log.env_steps)
 
         return jax.jit(first, out_shardings=NamedSharding(self.mesh, P()))
@@ -168,13 +168,13 @@ class SeedTrainer:
         )
         return jax.jit(sharded, out_shardings=out_shardings or NamedSharding(self.mesh, P()), **how)
 
-    def _init_seeds(self, seeds: Any, worlds: Any) -> Any:
+    def _init_seeds(self, seeds: Any, env_factory: Any) -> Any:
         keys = jax.vmap(lambda seed: _named(jax.random.key(seed), self.name))(seeds)
-        return jax.vmap(self.learner.init)(keys, worlds)
+        return jax.vmap(self.learner.init)(keys, env_factory)
 
     def _can_share(self, devices: int) -> bool:
         try:
-            self.learner.over(Spread(devices))
+            self.learner.over(DataParallel(devices))
         except ValueError:
             return False
         return True
@@ -184,11 +184,11 @@ class SeedTrainer:
         state, metrics = run_chunk(learner, state, learning, progress)
         evaluation = learner.evaluation
         key = evaluation_keys(state).episodes
-        evaluated = learner.evaluate(state, key, episodes=evaluation.episodes, beta=evaluation.beta)
-        solved = jnp.float32(jnp.nan) if evaluation.solved is None else evaluation.solved(evaluated)
+        evaluation = learner.evaluate(state, key, episodes=evaluation.episodes, beta=evaluation.beta)
+        solved = jnp.float32(jnp.nan) if evaluation.solved is None else evaluation.solved(evaluation)
         state = self._mark_solved(state, solved)
         counted = (learner.discovered(state), learner.table_occupancy(state))
-        report = Report(metrics.learned, evaluated, solved, *counted, state.log)
+        report = Report(metrics.learned, evaluation, solved, *counted, state.log)
         return state, metrics.played, report
 
     def _mark_solved(self, state: Any, share: Float[Array, ""]) -> Any:
@@ -205,8 +205,8 @@ class SeedTrainer:
         exploring = np.asarray(self.learner.lanes.exploring)
         stds = played.value_std[..., exploring] if exploring.any() else played.value_std
         metrics = {
-            "return": report.evaluated.episode_return.mean(axis=1),
-            "length": report.evaluated.length.mean(axis=1),
+            "return": report.evaluation.episode_return.mean(axis=1),
+            "length": report.evaluation.length.mean(axis=1),
             "solved": report.solved,
             "train_return": train_return,
             "episodes": ended.sum(axis=1).astype(np.float64),
@@ -227,7 +227,7 @@ class SeedTrainer:
             metrics["table_occupancy"] = report.table_occupancy
         env_steps, train_steps = (int(steps.numbers()[0]) for steps in (log.env_steps, log.train_steps))
         simulated = self._simulated(env_steps, train_steps)
-        lengths = report.evaluated.length.astype(np.float64).sum(axis=1)
+        lengths = report.evaluation.length.astype(np.float64).sum(axis=1)
         metrics |= {f"simulator_steps_{what}": np.full(seeds, steps) for what, steps in simulated.items()}
         metrics["simulator_steps_evaluation"] = lengths * self._rates.evaluation
         return Progress(
@@ -245,9 +245,9 @@ class SeedTrainer:
 
     def _finds(self, played: Any, env_steps: int) -> tuple[Find, ...]:
         """The successes of a chunk whose words a seed had not found before in it."""
-        if not played.keepsake:
+        if not played.artifact:
             return ()
-        words, num_words = played.keepsake["words"], played.keepsake["num_words"]
+        words, num_words = played.artifact["words"], played.artifact["num_words"]
         _, chunk, moves, lanes = played.success.shape
         first = env_steps - chunk * moves * lanes
         found: dict[tuple[int, tuple[int, ...]], int] = {}

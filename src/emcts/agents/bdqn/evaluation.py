@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from emcts.envs import AnyEnvironment, Outcome
-from emcts.training.evaluation import Evaluated, SolvedShare
+from emcts.training.evaluation import EvaluationResult, SolvedFraction
 from emcts.types import Key, Replaceable, record
 
 
@@ -18,13 +18,13 @@ from emcts.types import Key, Replaceable, record
 class _Game(Replaceable):
     state: Any
     over: Bool[Array, ""]
-    paid: Float[Array, ""]
+    episode_return: Float[Array, ""]
     length: Int[Array, ""]
     solved: Bool[Array, ""]
 
 
 @dataclasses.dataclass(frozen=True)
-class Greedy:
+class GreedyEvaluation:
     """Takes the action of highest mean over members, plus `beta` standard deviations.
 
     This is ours: bsuite scores training, and evaluates nothing besides. An episode that has not ended after `max_steps`
@@ -33,7 +33,7 @@ class Greedy:
 
     episodes: int
     max_steps: int
-    solved: SolvedShare | None = None
+    solved: SolvedFraction | None = None
     beta: float = 0.0
 
     def __post_init__(self) -> None:
@@ -50,10 +50,10 @@ class Greedy:
         *,
         episodes: int,
         beta: float,
-    ) -> Evaluated:
+    ) -> EvaluationResult:
         """`values` are those of each member in a state; `success` tells of a step whether it solved the episode."""
 
-        def going(game: _Game) -> Bool[Array, ""]:
+        def continuation(game: _Game) -> Bool[Array, ""]:
             return ~game.over & (game.length < self.max_steps)
 
         def move(play_key: Key, game: _Game) -> _Game:
@@ -66,7 +66,7 @@ class Greedy:
             return _Game(
                 state=after,
                 over=outcome.over,
-                paid=game.paid + outcome.reward,
+                episode_return=game.episode_return + outcome.reward,
                 length=game.length + 1,
                 solved=game.solved | success(after, outcome),
             )
@@ -76,11 +76,11 @@ class Greedy:
             start = _Game(
                 state=env.init(init_key),
                 over=jnp.bool_(False),
-                paid=jnp.float32(0),
+                episode_return=jnp.float32(0),
                 length=jnp.int32(0),
                 solved=jnp.bool_(False),
             )
-            return jax.lax.while_loop(going, functools.partial(move, play_key), start)
+            return jax.lax.while_loop(continuation, functools.partial(move, play_key), start)
 
         end = jax.vmap(one)(jax.random.split(key, episodes))
-        return Evaluated(end.paid, end.length, end.solved)
+        return EvaluationResult(end.episode_return, end.length, end.solved)

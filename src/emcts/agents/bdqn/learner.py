@@ -12,28 +12,28 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
-from emcts.agents.bdqn.evaluation import Greedy
-from emcts.agents.bdqn.networks import Ensemble, Layers
+from emcts.agents.bdqn.evaluation import GreedyEvaluation
+from emcts.agents.bdqn.networks import BootstrappedEnsemble, Layers
 from emcts.agents.bdqn.state import (
-    BdqnLearned,
+    BdqnEpisode,
     BdqnLosses,
     BdqnState,
-    Episode,
-    Transition,
+    BdqnUpdateStats,
+    BootstrapTransition,
     note_move,
     note_update,
 )
-from emcts.agents.mcts.acting import Played
-from emcts.agents.mcts.agent import Lanes, Schedule
+from emcts.agents.mcts.acting import RolloutStats
+from emcts.agents.mcts.agent import ExplorationSchedule, Schedule
 from emcts.agents.mcts.simulator_steps import SimulatorRates
-from emcts.agents.mcts.state import new_log, note_regret
+from emcts.agents.mcts.state import log_regret, new_log
 from emcts.envs import AnyEnvironment, DeepSea, Outcome
 from emcts.envs.base import choose
 from emcts.envs.rollout import random_legal_action
 from emcts.training import replay as replays
-from emcts.training.data_parallel import Spread
-from emcts.training.env_factory import Worlds
-from emcts.training.evaluation import Evaluated
+from emcts.training.data_parallel import DataParallel
+from emcts.training.env_factory import EnvFactory
+from emcts.training.evaluation import EvaluationResult
 from emcts.training.learner import Maps, states_visited
 from emcts.types import Key
 
@@ -46,14 +46,14 @@ class Bdqn:
     the state that it led to. Actions that are not legal are neither taken nor bootstrapped from.
     """
 
-    worlds: Worlds
-    ensemble: Ensemble
+    env_factory: EnvFactory
+    ensemble: BootstrappedEnsemble
     discount: float
     optimiser: optax.GradientTransformation
     replay_capacity: int
     batch_size: int
     schedule: Schedule
-    evaluation: Greedy
+    evaluation: GreedyEvaluation
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
@@ -67,8 +67,8 @@ class Bdqn:
             raise ValueError(f"schedule.updates is {self.schedule.updates}: give 1, and change moves instead")
 
     @property
-    def lanes(self) -> Lanes:
-        return Lanes((0.0,), (True,))
+    def lanes(self) -> ExplorationSchedule:
+        return ExplorationSchedule((0.0,), (True,))
 
     @property
     def steps_per_iteration(self) -> int:
@@ -80,12 +80,12 @@ class Bdqn:
 
     @property
     def maps(self) -> Maps | None:
-        return self._maps if isinstance(self.worlds.example, DeepSea) else None
+        return self._maps if isinstance(self.env_factory.example, DeepSea) else None
 
     def init(self, key: Key, world: PyTree) -> BdqnState:
         keys = jax.random.split(key, 7)
         network_key, prior_key, state_key, head_key, example_key, loop_key, evaluation_key = keys
-        env = self.worlds.world(world)
+        env = self.env_factory.world(world)
         state = env.init(state_key)
         num_inputs = _inputs(env, state).size
         networks = self.ensemble.make(num_inputs, env.num_actions, network_key)
@@ -100,54 +100,56 @@ class Bdqn:
             priors=self.ensemble.make(num_inputs, env.num_actions, prior_key),
             target=networks,
             optimiser=self.optimiser.init(networks),
-            episode=Episode(state, jnp.float32(0), head, _member(networks, head)),
+            episode=BdqnEpisode(state, jnp.float32(0), head, _member(networks, head)),
             replay=replays.init(example, self.replay_capacity),
             log=new_log(env),
         )
 
-    def over(self, spread: Spread) -> "Bdqn":
-        spread.check(1, "the number of episodes side by side of bdqn")
+    def over(self, data_parallel: DataParallel) -> "Bdqn":
+        data_parallel.check(1, "the number of episodes side by side of bdqn")
         return self
 
-    def dealt(self, state: BdqnState) -> BdqnState:
+    def sharded_axes(self, state: BdqnState) -> BdqnState:
         return jax.tree.map(lambda _: -1, state)
 
-    def act(self, state: BdqnState) -> tuple[BdqnState, Played]:
+    def act(self, state: BdqnState) -> tuple[BdqnState, RolloutStats]:
         """Plays on; when an episode begins, the member that plays it is drawn."""
-        env = self.worlds.world(state.world)
+        env = self.env_factory.world(state.world)
 
-        def move(carry: BdqnState, inputs: tuple[Key, Int[Array, ""]]) -> tuple[BdqnState, Played]:
+        def move(carry: BdqnState, inputs: tuple[Key, Int[Array, ""]]) -> tuple[BdqnState, RolloutStats]:
             tie_key, step_key, keep_key, reset_key, head_key = jax.random.split(inputs[0], 5)
             episode = carry.episode
             before, x = episode.state, _inputs(env, episode.state)
             own = self.ensemble.values(episode.held, _member(carry.priors, episode.head), x)
             action = _best(own, env.legal(before), tie_key)
             after, outcome = env.step(before, action, step_key)
-            paid = episode.paid + outcome.reward
-            success = self.worlds.success(env, after, outcome)
+            episode_return = episode.episode_return + outcome.reward
+            success = self.env_factory.success(env, after, outcome)
             log = note_move(carry.log, env, before, success, inputs[1])
-            over, good = _one_lane((outcome.over, self.worlds.good_episode(env, after)))
+            over, good = _one_lane((outcome.over, self.env_factory.good_episode(env, after)))
             std = self.ensemble.all_values(carry.networks, carry.priors, x)[:, action].std()
             head = self._draw_head(head_key)
-            begun = Episode(env.init(reset_key), jnp.float32(0), head, _member(carry.networks, head))
+            begun = BdqnEpisode(env.init(reset_key), jnp.float32(0), head, _member(carry.networks, head))
             step = self._transition(before, action, after, outcome, keep_key)
             carry = carry.replace(
-                episode=choose(outcome.over, begun, episode.replace(state=after, paid=paid)),
+                episode=choose(
+                    outcome.over, begun, episode.replace(state=after, episode_return=episode_return)
+                ),
                 replay=replays.add(carry.replay, step),
-                log=note_regret(log, over, good, inputs[1]),
+                log=log_regret(log, over, good, inputs[1]),
             )
-            played = (outcome.over, paid, success, std, self.worlds.keepsake(after))
-            return carry, Played(*_one_lane(played))
+            played = (outcome.over, episode_return, success, std, self.env_factory.artifact(after))
+            return carry, RolloutStats(*_one_lane(played))
 
         key, moves_key = jax.random.split(state.key)
         moves = self.schedule.moves
         inputs = (jax.random.split(moves_key, moves), jnp.arange(moves, dtype=jnp.int32))
         return jax.lax.scan(move, state.replace(key=key), inputs)
 
-    def learn(self, state: BdqnState, progress: Float[Array, ""]) -> tuple[BdqnState, BdqnLearned]:
+    def learn(self, state: BdqnState, progress: Float[Array, ""]) -> tuple[BdqnState, BdqnUpdateStats]:
         """One update of all members with one batch, drawn from the replay uniformly and with replacement."""
         key, batch_key = jax.random.split(state.key)
-        env = self.worlds.world(state.world)
+        env = self.env_factory.world(state.world)
         rows = jax.random.randint(batch_key, (self.batch_size,), 0, state.replay.filled)
         batch: Any = jax.tree.map(lambda ring: ring[rows, 0], state.replay.steps)
 
@@ -164,15 +166,15 @@ class Bdqn:
             optimiser=optimiser,
             log=note_update(state.log, mean, self.schedule.moves),
         )
-        return state, BdqnLearned(mean, BdqnLosses(mean))
+        return state, BdqnUpdateStats(mean, BdqnLosses(mean))
 
     def member_losses(
-        self, env: AnyEnvironment, networks: Layers, state: BdqnState, batch: Transition
+        self, env: AnyEnvironment, networks: Layers, state: BdqnState, batch: BootstrapTransition
     ) -> Float[Array, "K"]:
         """The mean squared error of one-step Q-learning over steps [B]; those that a member skips count as right."""
 
-        def errors(step: Transition) -> Float[Array, "K"]:
-            before, after = (self.worlds.unpack(env, packed) for packed in (step.state, step.after))
+        def errors(step: BootstrapTransition) -> Float[Array, "K"]:
+            before, after = (self.env_factory.unpack(env, packed) for packed in (step.state, step.after))
             ahead = self.ensemble.all_values(state.target, state.priors, _inputs(env, after))
             best = jnp.where(env.legal(after)[None, :], ahead, -jnp.inf).max(axis=1)
             rewards = step.reward + self.ensemble.noise_scale * step.noise
@@ -189,14 +191,14 @@ class Bdqn:
             log=state.log.replace(target_age=jnp.where(due, 0, state.log.target_age)),
         )
 
-    def evaluate(self, state: BdqnState, key: Key, *, episodes: int, beta: float) -> Evaluated:
-        env = self.worlds.world(state.world)
+    def evaluate(self, state: BdqnState, key: Key, *, episodes: int, beta: float) -> EvaluationResult:
+        env = self.env_factory.world(state.world)
 
         def values(now: Any) -> Float[Array, "K A"]:
             return self.ensemble.all_values(state.networks, state.priors, _inputs(env, now))
 
         def success(after: Any, outcome: Outcome) -> Bool[Array, ""]:
-            return self.worlds.success(env, after, outcome)
+            return self.env_factory.success(env, after, outcome)
 
         return self.evaluation.play(env, values, success, key, episodes=episodes, beta=beta)
 
@@ -208,7 +210,7 @@ class Bdqn:
 
     def _maps(self, state: BdqnState) -> dict[str, Float[Array, "N N"]]:
         """Visits, and of the action that evaluation takes the mean over members and their standard deviation."""
-        env = self.worlds.world(state.world)
+        env = self.env_factory.world(state.world)
 
         def cell(index: Int[Array, ""]) -> tuple[Array, Array]:
             now = self.ensemble.all_values(state.networks, state.priors, _inputs(env, env.state_at(index)))
@@ -226,22 +228,22 @@ class Bdqn:
 
     def _transition(
         self, before: Any, action: Int[Array, ""], after: Any, outcome: Outcome, key: Key
-    ) -> Transition:
+    ) -> BootstrapTransition:
         """A row of the replay."""
         mask_key, noise_key = jax.random.split(key)
         members = (self.ensemble.size,)
         fields = {
-            "state": self.worlds.pack(before),
+            "state": self.env_factory.pack(before),
             "action": action,
             "reward": outcome.reward,
             "terminated": outcome.terminated,
             "truncated": outcome.truncated,
             "policy": jnp.zeros(0),
-            "after": self.worlds.pack(after),
+            "after": self.env_factory.pack(after),
             "mask": jax.random.bernoulli(mask_key, self.ensemble.mask_probability, members),
             "noise": jax.random.normal(noise_key, members),
         }
-        return Transition(**_one_lane(fields))
+        return BootstrapTransition(**_one_lane(fields))
 
 
 def _inputs(env: AnyEnvironment, state: Any) -> Float[Array, "inputs"]:

@@ -22,7 +22,7 @@ Layers = tuple[Layer, ...]
 
 
 @dataclasses.dataclass(frozen=True)
-class Ensemble:
+class BootstrappedEnsemble:
     """`size` members, each a network with `hidden` layers and a prior like it, which counts `prior_scale` times.
 
     A member learns from a step with `mask_probability`, and from its reward with noise of `noise_scale`.

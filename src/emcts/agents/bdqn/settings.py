@@ -4,13 +4,13 @@ import dataclasses
 
 import optax
 
-from emcts.agents.bdqn.evaluation import Greedy
+from emcts.agents.bdqn.evaluation import GreedyEvaluation
 from emcts.agents.bdqn.learner import Bdqn
-from emcts.agents.bdqn.networks import Ensemble
+from emcts.agents.bdqn.networks import BootstrappedEnsemble
 from emcts.agents.mcts.agent import Schedule
 from emcts.envs import MinAtar, Subleq
-from emcts.training.env_factory import DeepSeas, Programs, SameWorld, Worlds
-from emcts.training.evaluation import SolvedShare, episodes_solved
+from emcts.training.env_factory import DeepSeaFactory, EnvFactory, Programs, SharedEnv
+from emcts.training.evaluation import SolvedFraction, episodes_solved
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,8 +76,8 @@ PAPER = DeepSeaBdqnSettings(size=40, total_env_steps=400_000)
 
 
 def in_deep_sea(settings: DeepSeaBdqnSettings) -> Bdqn:
-    worlds = DeepSeas(settings.size, settings.stochastic)
-    return _bdqn(settings, worlds, settings.size, episodes_solved)
+    env_factory = DeepSeaFactory(settings.size, settings.stochastic)
+    return _bdqn(settings, env_factory, settings.size, episodes_solved)
 
 
 def in_subleq(settings: SubleqBdqnSettings) -> Bdqn:
@@ -87,13 +87,15 @@ def in_subleq(settings: SubleqBdqnSettings) -> Bdqn:
 
 def in_minatar(settings: MinAtarBdqnSettings) -> Bdqn:
     env = MinAtar(settings.game, settings.sticky_action_prob)
-    return _bdqn(settings, SameWorld(env), settings.evaluation_steps, None)
+    return _bdqn(settings, SharedEnv(env), settings.evaluation_steps, None)
 
 
-def _bdqn(settings: BdqnSettings, worlds: Worlds, longest_episode: int, solved: SolvedShare | None) -> Bdqn:
+def _bdqn(
+    settings: BdqnSettings, env_factory: EnvFactory, longest_episode: int, solved: SolvedFraction | None
+) -> Bdqn:
     return Bdqn(
-        worlds=worlds,
-        ensemble=Ensemble(
+        env_factory=env_factory,
+        ensemble=BootstrappedEnsemble(
             settings.ensemble_size,
             settings.hidden,
             settings.prior_scale,
@@ -105,5 +107,5 @@ def _bdqn(settings: BdqnSettings, worlds: Worlds, longest_episode: int, solved: 
         replay_capacity=settings.replay_capacity,
         batch_size=settings.batch_size,
         schedule=Schedule(settings.moves_per_update, 1, settings.warm_up, settings.target_every),
-        evaluation=Greedy(settings.evaluation_episodes, longest_episode, solved),
+        evaluation=GreedyEvaluation(settings.evaluation_episodes, longest_episode, solved),
     )

@@ -6,13 +6,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int32, PyTree
 
 from emcts.agents.bdqn.networks import Layers
-from emcts.agents.mcts.state import Log, count_visits, first_time
-from emcts.training.replay import Replay, Step
+from emcts.agents.mcts.state import TrainingLog, count_visits, first_time
+from emcts.training.replay import Replay, StoredTransition
 from emcts.types import Key, Replaceable, record
 
 
 @record
-class Transition(Step):
+class BootstrapTransition(StoredTransition):
     """A step, the state after it, and what each member makes of it. No search proposes a `policy`: it is empty."""
 
     after: PyTree
@@ -21,11 +21,11 @@ class Transition(Step):
 
 
 @record
-class Episode(Replaceable):
+class BdqnEpisode(Replaceable):
     """The one being played. `held` is the member that plays it, number `head`, as it was when the episode began."""
 
     state: Any
-    paid: Float[Array, ""]
+    episode_return: Float[Array, ""]
     head: Int[Array, ""]
     held: Layers
 
@@ -41,9 +41,9 @@ class BdqnState(Replaceable):
     priors: Layers  # [K]
     target: Layers  # [K]
     optimiser: PyTree
-    episode: Episode
+    episode: BdqnEpisode
     replay: Replay
-    log: Log
+    log: TrainingLog
 
 
 @record
@@ -54,14 +54,16 @@ class BdqnLosses(Replaceable):
 
 
 @record
-class BdqnLearned(Replaceable):
+class BdqnUpdateStats(Replaceable):
     """What a batch showed."""
 
     total: Float[Array, "..."]
     losses: BdqnLosses
 
 
-def note_move(log: Log, env: Any, before: Any, success: Bool[Array, ""], move: Int32[Array, ""]) -> Log:
+def note_move(
+    log: TrainingLog, env: Any, before: Any, success: Bool[Array, ""], move: Int32[Array, ""]
+) -> TrainingLog:
     """`move` is the number of the move in this iteration, from 0 on."""
     log = log.replace(first_success=first_time(log.first_success, success, log.env_steps.add(move + 1)))
     if log.visits.shape[0] == 0:
@@ -69,7 +71,7 @@ def note_move(log: Log, env: Any, before: Any, success: Bool[Array, ""], move: I
     return log.replace(visits=count_visits(log.visits, env.index(before)))
 
 
-def note_update(log: Log, loss: Float[Array, ""], moves: int) -> Log:
+def note_update(log: TrainingLog, loss: Float[Array, ""], moves: int) -> TrainingLog:
     """`moves` were made in this iteration."""
     return log.replace(
         train_steps=log.train_steps.add(1),

@@ -6,54 +6,56 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from emcts.agents.mcts.agent import Agent, Seen
-from emcts.agents.mcts.state import Episodes, TrainState, count_visits, first_time, note_regret
+from emcts.agents.mcts.agent import Agent, NoveltyUpdate
+from emcts.agents.mcts.state import RunningEpisodes, TrainState, count_visits, first_time, log_regret
 from emcts.envs.base import choose
-from emcts.models.world_model import Moves
+from emcts.models.world_model import Transition
 from emcts.training import replay as replays
-from emcts.training.data_parallel import alone
-from emcts.training.replay import Step
+from emcts.training.data_parallel import per_example
+from emcts.training.replay import StoredTransition
 from emcts.types import Key, Replaceable, record
 
 
 @record
-class Played(Replaceable):
+class RolloutStats(Replaceable):
     """What happened, for each move and lane. Returns count where an episode ended."""
 
     ended: Bool[Array, "... L"]
     episode_return: Float[Array, "... L"]
     success: Bool[Array, "... L"]
     value_std: Float[Array, "... L"]  # at the root of the search
-    keepsake: PyTree
+    artifact: PyTree
 
 
-def act(agent: Agent, state: TrainState) -> tuple[TrainState, Played]:
+def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
     """Plays `schedule.moves` moves with the networks as they are, of the lanes that are on this device."""
     env = agent.world(state.world)
-    models = agent.mind.models(env, state.networks)
+    models = agent.world_model.models(env, state.networks)
     model_before = models(state.novelty)
-    spread, lanes = agent.spread, len(agent.lanes)
-    brief = spread.part(agent.lanes.brief)
+    data_parallel, lanes = agent.data_parallel, len(agent.lanes)
+    params = data_parallel.part(agent.lanes.params)
 
     def keys(key: Key) -> Key:
-        return spread.part(jax.random.split(key, lanes))
+        return data_parallel.part(jax.random.split(key, lanes))
 
-    def move(carry: TrainState, inputs: tuple[Key, Int[Array, ""]]) -> tuple[TrainState, Played]:
+    def move(carry: TrainState, inputs: tuple[Key, Int[Array, ""]]) -> tuple[TrainState, RolloutStats]:
         plan_key, step_key, reset_key = jax.random.split(inputs[0], 3)
-        model = models(carry.novelty) if agent.seen is Seen.ACTING else model_before
+        model = models(carry.novelty) if agent.seen is NoveltyUpdate.ACTING else model_before
         before = carry.episodes.state
-        acting = alone(lambda key, states, brief: agent.acting(key, model, states, brief))
-        plan = acting(keys(plan_key), before, brief)
+        acting = per_example(lambda key, states, params: agent.acting(key, model, states, params))
+        plan = acting(keys(plan_key), before, params)
         after, outcome = jax.vmap(env.step)(before, plan.action, keys(step_key))
-        paid = carry.episodes.paid + outcome.reward
+        episode_return = carry.episodes.episode_return + outcome.reward
         fresh = jax.vmap(env.init)(keys(reset_key))
-        episodes = Episodes(jax.vmap(choose)(outcome.over, fresh, after), jnp.where(outcome.over, 0.0, paid))
-        success = jax.vmap(agent.worlds.success, in_axes=(None, 0, 0))(env, after, outcome)
-        good = jax.vmap(agent.worlds.good_episode, in_axes=(None, 0))(env, after)
-        over, good = spread.whole((outcome.over, good))
-        log = _note(env, carry.log, spread.whole(before), spread.whole(success), inputs[1])
-        step = Step(
-            state=jax.vmap(agent.worlds.pack)(before),
+        episodes = RunningEpisodes(
+            jax.vmap(choose)(outcome.over, fresh, after), jnp.where(outcome.over, 0.0, episode_return)
+        )
+        success = jax.vmap(agent.env_factory.success, in_axes=(None, 0, 0))(env, after, outcome)
+        good = jax.vmap(agent.env_factory.good_episode, in_axes=(None, 0))(env, after)
+        over, good = data_parallel.whole((outcome.over, good))
+        log = _note(env, carry.log, data_parallel.whole(before), data_parallel.whole(success), inputs[1])
+        step = StoredTransition(
+            state=jax.vmap(agent.env_factory.pack)(before),
             action=plan.action,
             reward=outcome.reward,
             terminated=outcome.terminated,
@@ -61,15 +63,15 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, Played]:
             policy=plan.policy,
         )
         everyone = jnp.ones_like(outcome.over)
-        moves = Moves(before, plan.action, outcome.reward, after, outcome.over, everyone)
+        moves = Transition(before, plan.action, outcome.reward, after, outcome.over, everyone)
         carry = carry.replace(
             episodes=episodes,
             replay=replays.add(carry.replay, step),
             novelty=_look(agent, env, carry, moves),
-            log=note_regret(log, over, good, inputs[1]),
+            log=log_regret(log, over, good, inputs[1]),
         )
-        keepsake = jax.vmap(agent.worlds.keepsake)(after)
-        return carry, Played(outcome.over, paid, success, plan.value_std, keepsake)
+        artifact = jax.vmap(agent.env_factory.artifact)(after)
+        return carry, RolloutStats(outcome.over, episode_return, success, plan.value_std, artifact)
 
     key, moves_key = jax.random.split(state.key)
     moves = agent.schedule.moves
@@ -77,12 +79,12 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, Played]:
     return jax.lax.scan(move, state.replace(key=key), inputs)
 
 
-def _look(agent: Agent, env: Any, state: TrainState, moves: Moves) -> PyTree:
-    moves = agent.spread.whole(moves)
-    novelty = agent.mind.record_rewards(env, state.novelty, moves)
-    if agent.seen is not Seen.ACTING:
+def _look(agent: Agent, env: Any, state: TrainState, moves: Transition) -> PyTree:
+    moves = agent.data_parallel.whole(moves)
+    novelty = agent.world_model.record_rewards(env, state.novelty, moves)
+    if agent.seen is not NoveltyUpdate.ACTING:
         return novelty
-    return agent.mind.look(env, state.networks, novelty, moves)
+    return agent.world_model.look(env, state.networks, novelty, moves)
 
 
 def _note(env: Any, log: Any, before: Any, success: Bool[Array, "L"], steps: Int[Array, ""]) -> Any:

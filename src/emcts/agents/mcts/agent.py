@@ -9,17 +9,17 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import PyTree
 
-from emcts.agents.mcts.planners import Brief, Planner
+from emcts.agents.mcts.planners import ExplorationParams, Planner
 from emcts.agents.mcts.targets import Reanalyse
-from emcts.models.world_model import Mind
-from emcts.training.data_parallel import WHOLE, Spread
-from emcts.training.env_factory import Worlds
-from emcts.training.evaluation import SolvedShare
+from emcts.models.world_model import WorldModel
+from emcts.training.data_parallel import SINGLE_DEVICE, DataParallel
+from emcts.training.env_factory import EnvFactory
+from emcts.training.evaluation import SolvedFraction
 from emcts.training.replay import Priority, value_error
 from emcts.types import Key
 
 
-class Seen(enum.Enum):
+class NoveltyUpdate(enum.Enum):
     """When a state stops being new: once it was met, or once the network was trained on it."""
 
     ACTING = "acting"
@@ -27,7 +27,7 @@ class Seen(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Lanes:
+class ExplorationSchedule:
     """Episodes that run side by side: the beta of each, and whether it explores."""
 
     betas: tuple[float, ...]
@@ -40,8 +40,8 @@ class Lanes:
             )
 
     @property
-    def brief(self) -> Brief:
-        return Brief(jnp.array(self.betas, jnp.float32), jnp.array(self.exploring))
+    def params(self) -> ExplorationParams:
+        return ExplorationParams(jnp.array(self.betas, jnp.float32), jnp.array(self.exploring))
 
     def __len__(self) -> int:
         return len(self.betas)
@@ -49,9 +49,9 @@ class Lanes:
 
 @dataclasses.dataclass(frozen=True)
 class LossWeights:
-    """Of each head. `caution` T weights a state by `0.5 + sigmoid(-T * std)` of its value: 0 trusts all alike.
+    """Of each head. `uncertainty_weight` T weights a state by `0.5 + sigmoid(-T * std)` of its value: 0 trusts all alike.
 
-    `going` and `drift` are of learned models: whether an episode goes on, and how far predicted states stray.
+    `continuation` and `consistency` are of learned models: whether an episode goes on, and how far predicted states stray.
     """
 
     value: float = 1.0
@@ -59,13 +59,13 @@ class LossWeights:
     exploration: float = 1.0
     ube: float = 1.0
     reward: float = 1.0
-    going: float = 1.0
-    drift: float = 1.0
-    caution: float = 0.0
+    continuation: float = 1.0
+    consistency: float = 1.0
+    uncertainty_weight: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Memory:
+class ReplayConfig:
     """The replay: how much it holds, and how it is sampled.
 
     `correction` is the exponent of the importance weights at the start and the end of training. A novelty estimator
@@ -113,7 +113,7 @@ class Evaluation:
     episodes: int
     max_steps: int
     beta: float = 0.0
-    solved: SolvedShare | None = None  # None: the environment has no notion of it
+    solved: SolvedFraction | None = None  # None: the environment has no notion of it
 
     def __post_init__(self) -> None:
         _check_at_least_1(self, "evaluation", "episodes", "max_steps")
@@ -123,23 +123,23 @@ class Evaluation:
 class Agent:
     """Everything that the training loop needs to know."""
 
-    worlds: Worlds
-    mind: Mind
+    env_factory: EnvFactory
+    world_model: WorldModel
     make_networks: Callable[[Key], Any]
     acting: Planner
-    lanes: Lanes
-    seen: Seen
+    lanes: ExplorationSchedule
+    seen: NoveltyUpdate
     reanalyse: Reanalyse
     weights: LossWeights
     optimiser: optax.GradientTransformation
-    memory: Memory
+    memory: ReplayConfig
     schedule: Schedule
     evaluation: Evaluation
-    spread: Spread = WHOLE  # over devices
+    data_parallel: DataParallel = SINGLE_DEVICE  # over devices
 
     def __post_init__(self) -> None:
-        self.spread.check(len(self.lanes), "the number of episodes side by side")
-        self.spread.check(self.memory.batch_size, "batch_size")
+        self.data_parallel.check(len(self.lanes), "the number of episodes side by side")
+        self.data_parallel.check(self.memory.batch_size, "batch_size")
         needed = self.moves_ahead + 1
         if self.replay_rows < needed:
             raise ValueError(
@@ -168,7 +168,7 @@ class Agent:
         return -(-self.memory.capacity // len(self.lanes))
 
     def world(self, drawn: PyTree) -> Any:
-        return self.worlds.world(drawn)
+        return self.env_factory.world(drawn)
 
 
 def _check_at_least_1(settings: Any, what: str, *names: str) -> None:

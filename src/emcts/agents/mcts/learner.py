@@ -6,33 +6,33 @@ from typing import Any
 import jax
 from jaxtyping import Array, Float, PyTree, Shaped
 
-from emcts.agents.mcts.acting import Played, act
-from emcts.agents.mcts.agent import Agent, Evaluation, Lanes, Schedule
+from emcts.agents.mcts.acting import RolloutStats, act
+from emcts.agents.mcts.agent import Agent, Evaluation, ExplorationSchedule, Schedule
 from emcts.agents.mcts.evaluation import evaluate
-from emcts.agents.mcts.losses import Learned
+from emcts.agents.mcts.losses import UpdateStats
 from emcts.agents.mcts.maps import uncertainty_maps
 from emcts.agents.mcts.simulator_steps import SimulatorRates, simulator_rates
 from emcts.agents.mcts.state import TrainState, init
 from emcts.agents.mcts.update import learn, refresh_target
-from emcts.training.data_parallel import Spread
-from emcts.training.env_factory import Worlds
-from emcts.training.evaluation import Evaluated
+from emcts.training.data_parallel import DataParallel
+from emcts.training.env_factory import EnvFactory
+from emcts.training.evaluation import EvaluationResult
 from emcts.training.learner import Maps, states_visited
 from emcts.types import Key
 
 
 @dataclasses.dataclass(frozen=True)
-class Searching:
+class MctsLearner:
     """The `Learner` of an `Agent`."""
 
     agent: Agent
 
     @property
-    def worlds(self) -> Worlds:
-        return self.agent.worlds
+    def env_factory(self) -> EnvFactory:
+        return self.agent.env_factory
 
     @property
-    def lanes(self) -> Lanes:
+    def lanes(self) -> ExplorationSchedule:
         return self.agent.lanes
 
     @property
@@ -58,10 +58,10 @@ class Searching:
     def init(self, key: Key, world: PyTree) -> TrainState:
         return init(self.agent, key, world)
 
-    def over(self, spread: Spread) -> "Searching":
-        return Searching(dataclasses.replace(self.agent, spread=spread))
+    def over(self, data_parallel: DataParallel) -> "Searching":
+        return MctsLearner(dataclasses.replace(self.agent, data_parallel=data_parallel))
 
-    def dealt(self, state: TrainState) -> TrainState:
+    def sharded_axes(self, state: TrainState) -> TrainState:
         """Lanes: where they are, and what they lived through."""
 
         def axis(path: tuple[Any, ...], _: Any) -> int:
@@ -72,24 +72,24 @@ class Searching:
 
         return jax.tree.map_with_path(axis, state)
 
-    def act(self, state: TrainState) -> tuple[TrainState, Played]:
+    def act(self, state: TrainState) -> tuple[TrainState, RolloutStats]:
         return act(self.agent, state)
 
-    def learn(self, state: TrainState, progress: Float[Array, ""]) -> tuple[TrainState, Learned]:
+    def learn(self, state: TrainState, progress: Float[Array, ""]) -> tuple[TrainState, UpdateStats]:
         return learn(self.agent, state, progress)
 
     def refresh_target(self, state: TrainState) -> TrainState:
         return refresh_target(self.agent, state)
 
-    def evaluate(self, state: TrainState, key: Key, *, episodes: int, beta: float) -> Evaluated:
+    def evaluate(self, state: TrainState, key: Key, *, episodes: int, beta: float) -> EvaluationResult:
         return evaluate(self.agent, state, key, episodes=episodes, beta=beta)
 
     def discovered(self, state: TrainState) -> Shaped[Array, ""] | None:
         """States of a world of few; of any other, what the novelty estimator has seen, if it counts."""
         visited = states_visited(state.log)
-        known: Any = getattr(self.agent.mind.novelty, "known", None)
+        known: Any = getattr(self.agent.world_model.novelty, "known", None)
         return visited if visited is not None or known is None else known(state.novelty)
 
     def table_occupancy(self, state: TrainState) -> Float[Array, ""] | None:
-        occupancy: Any = getattr(self.agent.mind.novelty, "occupancy", None)
+        occupancy: Any = getattr(self.agent.world_model.novelty, "occupancy", None)
         return None if occupancy is None else occupancy(state.novelty)

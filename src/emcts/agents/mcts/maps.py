@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from emcts.agents.mcts.agent import Agent
-from emcts.agents.mcts.planners import Brief
+from emcts.agents.mcts.planners import ExplorationParams
 from emcts.agents.mcts.state import TrainState, evaluation_keys
 from emcts.envs import DeepSea
 
@@ -17,21 +17,21 @@ Maps = Mapping[str, Float[Array, "N N"]]
 
 def uncertainty_maps(agent: Agent) -> Callable[[TrainState], Maps] | None:
     """A function of one seed's state, or None if the world is no grid."""
-    if not isinstance(agent.worlds.example, DeepSea):
+    if not isinstance(agent.env_factory.example, DeepSea):
         return None
 
     def maps(state: TrainState) -> Maps:
         env = agent.world(state.world)
-        model = agent.mind.models(env, state.networks)(state.novelty)
+        model = agent.world_model.models(env, state.networks)(state.novelty)
         states = jax.vmap(env.state_at)(jnp.arange(env.num_states))
         beta = max(agent.lanes.betas)
-        brief = Brief(jnp.full(env.num_states, beta), jnp.ones(env.num_states, bool))
-        plan = agent.acting(evaluation_keys(state).maps, model, states, brief)
-        judged = model.judged(states)
+        params = ExplorationParams(jnp.full(env.num_states, beta), jnp.ones(env.num_states, bool))
+        plan = agent.acting(evaluation_keys(state).maps, model, states, params)
+        estimate = model.estimate(states)
         cells = {
             "visits": state.log.visits.astype(jnp.float32),
-            "value": judged.value,
-            "UBE std": jnp.sqrt(jnp.maximum(judged.ube, 0)),
+            "value": estimate.value,
+            "UBE std": jnp.sqrt(jnp.maximum(estimate.ube, 0)),
             "search std": plan.value_std,
         }
         return {name: _grid(env, states, values) for name, values in cells.items()}

@@ -13,13 +13,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 import emcts
-from emcts.models.evaluators import StateJudgement
+from emcts.models.evaluators import StateEstimate
 from emcts.models.world_model import PlanningModel, Prior
 from emcts.types import Key, Replaceable, record
 
 
 @record
-class Brief(Replaceable):
+class ExplorationParams(Replaceable):
     """What a search is for."""
 
     beta: Float[Array, "B"]
@@ -39,27 +39,27 @@ class Plan(Replaceable):
     invalid: Bool[Array, "B A"]  # actions that are not legal
 
 
-ExploringPrior = Callable[[StateJudgement], Float[Array, "B A"]]
+ExploringPrior = Callable[[StateEstimate], Float[Array, "B A"]]
 
 
-def uniform(judged: StateJudgement) -> Float[Array, "B A"]:
+def uniform(estimate: StateEstimate) -> Float[Array, "B A"]:
     """No prior: all actions alike."""
-    return jnp.zeros_like(judged.policy)
+    return jnp.zeros_like(estimate.policy)
 
 
-def exploiting_prior(judged: StateJudgement) -> Float[Array, "B A"]:
+def exploiting_prior(estimate: StateEstimate) -> Float[Array, "B A"]:
     """The prior of searches that do not explore: the policy itself."""
-    return judged.policy
+    return estimate.policy
 
 
-def exploration_head(judged: StateJudgement) -> Float[Array, "B A"]:
+def exploration_head(estimate: StateEstimate) -> Float[Array, "B A"]:
     """The prior that the exploration policy gives."""
-    return judged.exploration
+    return estimate.exploration
 
 
 @runtime_checkable
 class Planner(Protocol):
-    def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan: ...
+    def __call__(self, key: Key, model: PlanningModel, states: Any, params: ExplorationParams) -> Plan: ...
 
     def model_steps(self, num_actions: int) -> int:
         """How many steps of the model it takes to plan for one state."""
@@ -84,21 +84,21 @@ class Puct:
     def model_steps(self, num_actions: int) -> int:
         return self.num_simulations
 
-    def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
-        return self.plan(self.search(key, model, states, brief), brief)
+    def __call__(self, key: Key, model: PlanningModel, states: Any, params: ExplorationParams) -> Plan:
+        return self.plan(self.search(key, model, states, params), params)
 
-    def plan(self, out: Any, brief: Brief) -> Plan:
+    def plan(self, out: Any, params: ExplorationParams) -> Plan:
         best = jnp.argmax(out.action_weights, axis=-1)
-        return _plan(out, jnp.where(brief.exploring, best, out.action))
+        return _plan(out, jnp.where(params.exploring, best, out.action))
 
-    def search(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Any:
+    def search(self, key: Key, model: PlanningModel, states: Any, params: ExplorationParams) -> Any:
         return _search(
             emcts.muzero_policy,
             key,
             model,
             states,
-            brief,
-            _prior(self.exploring_prior, brief),
+            params,
+            _prior(self.exploring_prior, params),
             self.num_simulations,
             dirichlet_fraction=self.dirichlet_fraction,
             dirichlet_alpha=self.dirichlet_alpha,
@@ -119,14 +119,14 @@ class Uct:
     def model_steps(self, num_actions: int) -> int:
         return self.num_simulations
 
-    def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
-        prior = _prior(uniform, brief)
+    def __call__(self, key: Key, model: PlanningModel, states: Any, params: ExplorationParams) -> Plan:
+        prior = _prior(uniform, params)
         out = _search(
             emcts.uct_policy,
             key,
             model,
             states,
-            brief,
+            params,
             prior,
             self.num_simulations,
             c=self.c,
@@ -149,20 +149,20 @@ class Gumbel:
     def model_steps(self, num_actions: int) -> int:
         return self.num_simulations
 
-    def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
-        return self.plan(self.search(key, model, states, brief), brief)
+    def __call__(self, key: Key, model: PlanningModel, states: Any, params: ExplorationParams) -> Plan:
+        return self.plan(self.search(key, model, states, params), params)
 
-    def plan(self, out: Any, brief: Brief) -> Plan:
+    def plan(self, out: Any, params: ExplorationParams) -> Plan:
         return _plan(out, out.action)
 
-    def search(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Any:
+    def search(self, key: Key, model: PlanningModel, states: Any, params: ExplorationParams) -> Any:
         return _search(
             emcts.gumbel_muzero_policy,
             key,
             model,
             states,
-            brief,
-            _prior(self.exploring_prior, brief),
+            params,
+            _prior(self.exploring_prior, params),
             self.num_simulations,
             max_num_considered_actions=self.max_considered_actions,
             gumbel_scale=self.gumbel_scale,
@@ -181,20 +181,20 @@ class UbeAtRoot:
     def model_steps(self, num_actions: int) -> int:
         return self.planner.model_steps(num_actions) + num_actions
 
-    def __call__(self, key: Key, model: PlanningModel, states: Any, brief: Brief) -> Plan:
+    def __call__(self, key: Key, model: PlanningModel, states: Any, params: ExplorationParams) -> Plan:
         search_key, score_key = jax.random.split(key)
-        plain = brief.replace(beta=jnp.zeros_like(brief.beta))
+        plain = params.replace(beta=jnp.zeros_like(params.beta))
         out = self.planner.search(search_key, model, states, plain)
         root, step = model.root(states, exploiting_prior), model.recurrent_fn(exploiting_prior)
-        scores = emcts.ube_root_scores(None, score_key, root, step, out.search_tree, beta=brief.beta)
+        scores = emcts.ube_root_scores(None, score_key, root, step, out.search_tree, beta=params.beta)
         plan = self.planner.plan(out, plain)
-        return plan.replace(action=jnp.where(brief.exploring, jnp.argmax(scores, axis=-1), plan.action))
+        return plan.replace(action=jnp.where(params.exploring, jnp.argmax(scores, axis=-1), plan.action))
 
 
-def exploiting_brief(states: Any, beta: float = 0.0) -> Brief:
+def no_exploration(states: Any, beta: float = 0.0) -> ExplorationParams:
     """For searches that evaluate or make targets."""
     batch = jax.tree.leaves(states)[0].shape[0]
-    return Brief(jnp.full(batch, beta), jnp.zeros(batch, bool))
+    return ExplorationParams(jnp.full(batch, beta), jnp.zeros(batch, bool))
 
 
 def _check_simulations(number: int) -> None:
@@ -207,18 +207,18 @@ def _search(
     key: Key,
     model: PlanningModel,
     states: Any,
-    brief: Brief,
+    params: ExplorationParams,
     prior: Prior,
     num_simulations: int,
     **rule: Any,
 ) -> Any:
     """A search policy of the library, run on a model; `rule` is what only this policy asks for."""
     root, step = model.root(states, prior), model.recurrent_fn(prior)
-    return policy(None, key, root, step, num_simulations, model.illegal(states), beta=brief.beta, **rule)
+    return policy(None, key, root, step, num_simulations, model.illegal(states), beta=params.beta, **rule)
 
 
-def _prior(exploring_prior: ExploringPrior, brief: Brief) -> Prior:
-    return lambda judged: jnp.where(brief.exploring[:, None], exploring_prior(judged), judged.policy)
+def _prior(exploring_prior: ExploringPrior, params: ExplorationParams) -> Prior:
+    return lambda estimate: jnp.where(params.exploring[:, None], exploring_prior(estimate), estimate.policy)
 
 
 def _plan(out: Any, action: Int[Array, "B"]) -> Plan:

@@ -23,14 +23,14 @@ class SimulatorRates:
 
 def simulator_rates(agent: Agent) -> SimulatorRates:
     """By the settings of an agent that plans; none where its model does not step the environment."""
-    env, mind, reanalyse = agent.worlds.example, agent.mind, agent.reanalyse
+    env, world_model, reanalyse = agent.env_factory.example, agent.world_model, agent.reanalyse
     actions = env.num_actions
-    if not mind.uses_simulator:
+    if not world_model.uses_simulator:
         return SimulatorRates()
-    few = mind.every_state(env) is not None
+    few = world_model.all_states(env) is not None
     sampled = agent.schedule.updates * agent.memory.batch_size * agent.memory.sequence
     states = env.num_states if few else sampled
-    searching = mind if reanalyse.needs_novelty else mind.known()
+    searching = world_model if reanalyse.needs_novelty else world_model.known()
     search = reanalyse.planner.model_steps(actions) if searching.uses_simulator else 0
     return SimulatorRates(
         acting=agent.acting.model_steps(actions),

@@ -11,22 +11,22 @@ from emcts.counter import NEVER, Counter
 from emcts.envs.base import choose
 from emcts.training import replay as replays
 from emcts.training.evaluation import regret_balance
-from emcts.training.replay import Replay, Step
+from emcts.training.replay import Replay, StoredTransition
 from emcts.types import Key, Replaceable, record
 
 MOST_VISITS = 2**30  # of a state; later ones are not counted, so that the number does not wrap
 
 
 @record
-class Episodes(Replaceable):
+class RunningEpisodes(Replaceable):
     """Where each lane is."""
 
     state: Any  # [L]
-    paid: Float[Array, "L"]  # in this episode so far
+    episode_return: Float[Array, "L"]  # in this episode so far
 
 
 @record
-class Log(Replaceable):
+class TrainingLog(Replaceable):
     """What a run wants to know at its end. Steps are those of all lanes, NEVER if it has not happened."""
 
     env_steps: Counter
@@ -40,9 +40,9 @@ class Log(Replaceable):
     visits: Int32[Array, "states"]  # of each state of a world of few; else empty
 
 
-def new_log(env: Any) -> Log:
+def new_log(env: Any) -> TrainingLog:
     """The log before the first step."""
-    return Log(
+    return TrainingLog(
         env_steps=Counter.of(0),
         train_steps=Counter.of(0),
         first_success=Counter.of(NEVER),
@@ -77,9 +77,9 @@ class TrainState(Replaceable):
     target: PyTree
     optimiser: PyTree
     novelty: PyTree
-    episodes: Episodes
+    episodes: RunningEpisodes
     replay: Replay
-    log: Log
+    log: TrainingLog
 
 
 @record
@@ -102,8 +102,8 @@ def init(agent: Agent, key: Key, world: PyTree) -> TrainState:
     lanes = len(agent.lanes)
     networks = agent.make_networks(network_key)
     state = jax.vmap(env.init)(jax.random.split(episode_key, lanes))
-    example = Step(
-        state=jax.vmap(agent.worlds.pack)(state),
+    example = StoredTransition(
+        state=jax.vmap(agent.env_factory.pack)(state),
         action=jnp.zeros(lanes, jnp.int32),
         reward=jnp.zeros(lanes),
         terminated=jnp.zeros(lanes, bool),
@@ -117,16 +117,16 @@ def init(agent: Agent, key: Key, world: PyTree) -> TrainState:
         networks=networks,
         target=networks,
         optimiser=agent.optimiser.init(networks),
-        novelty=agent.mind.novelty.init(novelty_key),
-        episodes=Episodes(state, jnp.zeros(lanes)),
+        novelty=agent.world_model.novelty.init(novelty_key),
+        episodes=RunningEpisodes(state, jnp.zeros(lanes)),
         replay=replays.init(example, agent.replay_rows),
         log=new_log(env),
     )
 
 
-def note_regret(
-    log: Log, over: Bool[Array, "L"], good: Bool[Array, "L"] | None, steps: Int[Array, ""]
-) -> Log:
+def log_regret(
+    log: TrainingLog, over: Bool[Array, "L"], good: Bool[Array, "L"] | None, steps: Int[Array, ""]
+) -> TrainingLog:
     """The regret of the episodes that end with this move. Lanes move one after the other.
 
     `steps` of all lanes were made in this iteration before.

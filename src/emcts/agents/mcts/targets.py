@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from emcts.agents.mcts.planners import Plan, Planner, exploiting_brief
+from emcts.agents.mcts.planners import Plan, Planner, no_exploration
 from emcts.models.world_model import PlanningModel
 from emcts.types import Key, Replaceable, record
 
 
 @record
-class Story(Replaceable):
+class Trajectory(Replaceable):
     """States from the replay [M], and what happened in the `n` moves from there on [M, n]."""
 
     states: Any  # [M], n + 1 of them each: [M, n + 1]
@@ -31,7 +31,7 @@ class Story(Replaceable):
 
 
 @record
-class Searched(Replaceable):
+class SearchEstimate(Replaceable):
     """What a search at each state says of it."""
 
     value: Float[Array, "M"]  # of the action that it chose
@@ -55,20 +55,20 @@ class Targets(Replaceable):
 
 
 @dataclasses.dataclass(frozen=True)
-class Context:
+class TargetContext:
     """What target rules may look at. Functions of batches of states; equal states may be computed once."""
 
-    story: Story
+    trajectory: Trajectory
     discount: float
-    here: Searched  # at the first states of the stories
-    explored: Callable[[Any], Searched]  # by the search that looks for uncertainty
+    here: SearchEstimate  # at the first states of the stories
+    explored: Callable[[Any], SearchEstimate]  # by the search that looks for uncertainty
     value: Callable[[Any], Float[Array, "M"]]
     ahead_variance: Callable[[Any], Float[Array, "M"]]  # the largest of one step ahead
     local_variance: Callable[[int], Float[Array, "M"]]  # eta of a move of the story, by its number
 
 
-ValueRule = Callable[[Context], Float[Array, "M"]]
-UbeRule = Callable[[Context], Float[Array, "M"]]
+ValueRule = Callable[[TargetContext], Float[Array, "M"]]
+UbeRule = Callable[[TargetContext], Float[Array, "M"]]
 
 
 class NStepWindow(NamedTuple):
@@ -85,12 +85,12 @@ class NStepWindow(NamedTuple):
         return self.counts.sum(axis=1)
 
 
-def follow(story: Story, n: int) -> NStepWindow:
+def follow(trajectory: Trajectory, n: int) -> NStepWindow:
     """The first `n` moves of each story. A move that is both terminated and truncated is terminated."""
-    if n > (there := story.rewards.shape[1]):
+    if n > (there := trajectory.rewards.shape[1]):
         raise ValueError(f"{n} moves are asked of stories of {there}: raise Reanalyse's moves")
-    terminated = story.terminated[:, :n]
-    cut_off = story.truncated[:, :n] & ~terminated
+    terminated = trajectory.terminated[:, :n]
+    cut_off = trajectory.truncated[:, :n] & ~terminated
     ends = (terminated | cut_off).astype(jnp.int32)
     counts = (jnp.cumsum(ends, axis=1) - ends == 0) & ~cut_off
     return NStepWindow(counts, jnp.any(terminated & counts, axis=1))
@@ -115,19 +115,19 @@ class NStep:
         if self.n < 1:
             raise ValueError(f"a value target takes {self.n} moves of the story: give at least 1")
 
-    def __call__(self, context: Context) -> Float[Array, "M"]:
-        story = context.story
-        followed = follow(story, self.n)
-        rest = context.value(story.state(followed.length))
-        return discounted(story.rewards[:, : self.n], rest, followed, context.discount)
+    def __call__(self, context: TargetContext) -> Float[Array, "M"]:
+        trajectory = context.trajectory
+        followed = follow(trajectory, self.n)
+        rest = context.value(trajectory.state(followed.length))
+        return discounted(trajectory.rewards[:, : self.n], rest, followed, context.discount)
 
 
-def searched_value(context: Context) -> Float[Array, "M"]:
+def searched_value(context: TargetContext) -> Float[Array, "M"]:
     """The searched value of the action that the search chose."""
     return context.here.value
 
 
-def searched_or_td(context: Context) -> Float[Array, "M"]:
+def searched_or_td(context: TargetContext) -> Float[Array, "M"]:
     """The larger of the searched value and of the 1-step target: what once paid is not forgotten by a weak search.
 
     For deterministic environments alone: of rewards with noise it keeps the lucky draws, a bias of 0.4 for N(0, 1).
@@ -140,25 +140,27 @@ def value_rule(*, deterministic: bool) -> ValueRule:
     return searched_or_td if deterministic else searched_value
 
 
-def largest_edge(context: Context) -> Float[Array, "M"]:
+def largest_edge(context: TargetContext) -> Float[Array, "M"]:
     """The largest variance of the root edges, of the search that the other targets come from."""
     return context.here.edge_variance
 
 
-Bootstrap = Callable[[Context, Any], Float[Array, "M"]]  # the variance that is left from these states on
+Bootstrap = Callable[
+    [TargetContext, Any], Float[Array, "M"]
+]  # the variance that is left from these states on
 
 
-def ahead_variance(context: Context, states: Any) -> Float[Array, "M"]:
+def ahead_variance(context: TargetContext, states: Any) -> Float[Array, "M"]:
     """Of non-root targets: the largest variance of one step ahead."""
     return context.ahead_variance(states)
 
 
-def root_variance(context: Context, states: Any) -> Float[Array, "M"]:
+def root_variance(context: TargetContext, states: Any) -> Float[Array, "M"]:
     """Of root targets: the variance at the root of a search that explores."""
     return context.explored(states).root_variance
 
 
-def edge_variance(context: Context, states: Any) -> Float[Array, "M"]:
+def edge_variance(context: TargetContext, states: Any) -> Float[Array, "M"]:
     """The largest variance of the root's edges in a search that explores.
 
     A root's variance is a mean over all simulations, those that look elsewhere too: over many steps it fades.
@@ -180,13 +182,13 @@ class NStepUbe:
         if self.n < 0:
             raise ValueError(f"a UBE target follows {self.n} moves of the story: give 0 or more")
 
-    def __call__(self, context: Context) -> Float[Array, "M"]:
-        story, n = context.story, self.n
+    def __call__(self, context: TargetContext) -> Float[Array, "M"]:
+        trajectory, n = context.trajectory, self.n
         if n == 0:
-            return self.bootstrap(context, story.state(0))
-        followed = follow(story, n)
+            return self.bootstrap(context, trajectory.state(0))
+        followed = follow(trajectory, n)
         local = jnp.stack([context.local_variance(move) for move in range(n)], axis=1)
-        rest = self.bootstrap(context, story.state(followed.length))
+        rest = self.bootstrap(context, trajectory.state(followed.length))
         return discounted(local, rest, followed, context.discount**2)
 
 
@@ -222,20 +224,20 @@ class Reanalyse:
                 f"exploration_temperature is {self.exploration_temperature}: give a number above 0"
             )
 
-    def search(self, key: Key, model: PlanningModel, states: Any) -> Searched:
-        return self._searched(self.planner(key, model, states, exploiting_brief(states, self.beta)))
+    def search(self, key: Key, model: PlanningModel, states: Any) -> SearchEstimate:
+        return self._searched(self.planner(key, model, states, no_exploration(states, self.beta)))
 
-    def explore(self, key: Key, model: PlanningModel, states: Any) -> Searched:
+    def explore(self, key: Key, model: PlanningModel, states: Any) -> SearchEstimate:
         if self.exploring is None:
             return self.search(key, model, states)
-        brief = exploiting_brief(states, self.exploring_beta)
-        brief = brief.replace(exploring=jnp.ones_like(brief.exploring))
-        return self._searched(self.exploring(key, model, states, brief))
+        params = no_exploration(states, self.exploring_beta)
+        params = params.replace(exploring=jnp.ones_like(params.exploring))
+        return self._searched(self.exploring(key, model, states, params))
 
-    def _searched(self, plan: Plan) -> Searched:
+    def _searched(self, plan: Plan) -> SearchEstimate:
         chosen = jnp.take_along_axis(plan.qvalues, plan.action[:, None], axis=-1)[:, 0]
         scores = (plan.qvalues + self.exploration_beta * plan.qvalue_stds) / self.exploration_temperature
-        return Searched(
+        return SearchEstimate(
             value=chosen,
             policy=plan.policy,
             exploration=jax.nn.softmax(jnp.where(plan.invalid, jnp.finfo(scores.dtype).min, scores)),
@@ -243,16 +245,16 @@ class Reanalyse:
             root_variance=plan.value_std**2,
         )
 
-    def targets(self, keys: Key, context: Context) -> Targets:
-        story = context.story
+    def targets(self, keys: Key, context: TargetContext) -> Targets:
+        trajectory = context.trajectory
         searched = context.here
         anew = jax.vmap(jax.random.uniform)(keys) < self.fraction
         return Targets(
             value=self.value(context),
-            policy=jnp.where(anew[:, None], searched.policy, story.policy),
+            policy=jnp.where(anew[:, None], searched.policy, trajectory.policy),
             exploration=searched.exploration,
             ube=self.ube(context),
-            reward=story.rewards[:, 0],
-            terminated=story.terminated[:, 0],
+            reward=trajectory.rewards[:, 0],
+            terminated=trajectory.terminated[:, 0],
             local_variance=context.local_variance(0),
         )

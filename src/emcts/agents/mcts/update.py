@@ -9,105 +9,115 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-from emcts.agents.mcts.agent import Agent, Seen
-from emcts.agents.mcts.losses import Learned, batch_loss
+from emcts.agents.mcts.agent import Agent, NoveltyUpdate
+from emcts.agents.mcts.losses import UpdateStats, batch_loss
 from emcts.agents.mcts.planners import exploiting_prior
 from emcts.agents.mcts.state import TrainState, first_time
-from emcts.agents.mcts.targets import Context, Searched, Story, Targets
+from emcts.agents.mcts.targets import SearchEstimate, TargetContext, Targets, Trajectory
 from emcts.envs.base import choose
 from emcts.models.evaluators import row
-from emcts.models.world_model import Moves
+from emcts.models.world_model import Transition
 from emcts.search.ube import one_step_lookahead
 from emcts.training import replay as replays
-from emcts.training.data_parallel import alone
+from emcts.training.data_parallel import per_example
 from emcts.training.replay import Sample
 from emcts.types import Key, Replaceable, record
 
 
 @record
-class Lesson(Replaceable):
+class TrainingBatch(Replaceable):
     """What an iteration learns from: U batches of B samples of the replay, of K states in a row each.
 
     On several devices, B is this one's part of each batch; where samples are is known to all, of whole batches.
     """
 
     at: Sample  # of whole batches, one after the other
-    stories: Story  # [U, B, K, ...]
+    trajectories: Trajectory  # [U, B, K, ...]
     targets: Targets  # [U, B, K]
     importance: Float[Array, "U B"]
 
 
-def learn(agent: Agent, state: TrainState, progress: Float[Array, ""]) -> tuple[TrainState, Learned]:
+def learn(agent: Agent, state: TrainState, progress: Float[Array, ""]) -> tuple[TrainState, UpdateStats]:
     """All batches of an iteration are drawn, and their targets made, before the first update.
 
     So one search serves them all. `progress` goes from 0 to 1 over the whole training.
     """
     key, sample_key, target_key, update_key = jax.random.split(state.key, 4)
-    lesson = prepare(agent, state, progress, sample_key, target_key)
-    return study(agent, state.replace(key=key), lesson, update_key)
+    training_batch = make_batch(agent, state, progress, sample_key, target_key)
+    return update_networks(agent, state.replace(key=key), training_batch, update_key)
 
 
-def prepare(
+def make_batch(
     agent: Agent, state: TrainState, progress: Float[Array, ""], sample_key: Key, target_key: Key
-) -> Lesson:
+) -> TrainingBatch:
     """Samples the replay, and makes targets for what it finds there."""
     env = agent.world(state.world)
-    memory, updates, spread = agent.memory, agent.schedule.updates, agent.spread
+    memory, updates, data_parallel = agent.memory, agent.schedule.updates, agent.data_parallel
     at = replays.sample(
         state.replay,
         sample_key,
         updates * memory.batch_size,
         exponent=memory.priority_exponent,
         ahead=agent.moves_ahead,
-        spread=spread,
+        data_parallel=data_parallel,
     )
     start, end = memory.correction
     size = state.replay.filled * len(agent.lanes)
     importance = replays.importance(at, size, start + (end - start) * progress)
-    story = recall(agent, env, state, at)
-    targets = make_targets(agent, env, state, story, target_key)
-    shape = (updates, memory.batch_size // spread.count, memory.sequence)
-    story, targets = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), (story, targets))
-    return Lesson(at, story, targets, spread.part(importance.reshape(updates, -1), axis=1))
+    trajectory = gather_trajectories(agent, env, state, at)
+    targets = make_targets(agent, env, state, trajectory, target_key)
+    shape = (updates, memory.batch_size // data_parallel.count, memory.sequence)
+    trajectory, targets = jax.tree.map(
+        lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), (trajectory, targets)
+    )
+    return TrainingBatch(at, trajectory, targets, data_parallel.part(importance.reshape(updates, -1), axis=1))
 
 
-def study(agent: Agent, state: TrainState, lesson: Lesson, key: Key) -> tuple[TrainState, Learned]:
+def update_networks(
+    agent: Agent, state: TrainState, training_batch: TrainingBatch, key: Key
+) -> tuple[TrainState, UpdateStats]:
     """Updates the networks batch by batch, and the priorities of what was sampled."""
-    env, spread = agent.world(state.world), agent.spread
+    env, data_parallel = agent.world(state.world), agent.data_parallel
     fresh_key, updates_key = jax.random.split(key)
     fresh = _fresh(agent, env, state, fresh_key) if agent.memory.fresh else None
 
-    def update(carry: Any, batch: tuple[Story, Targets, Array, Key]) -> tuple[Any, Learned]:
+    def update(carry: Any, batch: tuple[Trajectory, Targets, Array, Key]) -> tuple[Any, UpdateStats]:
         networks, optimiser, novelty = carry
-        story, targets, importance, key = batch
+        trajectory, targets, importance, key = batch
         gradient, learned = jax.grad(batch_loss, has_aux=True)(
-            networks, agent.mind, env, story, targets, importance, agent.weights, spread
+            networks, agent.world_model, env, trajectory, targets, importance, agent.weights, data_parallel
         )
-        changes, optimiser = agent.optimiser.update(spread.total(gradient), optimiser, networks)
+        changes, optimiser = agent.optimiser.update(data_parallel.total(gradient), optimiser, networks)
         networks = optax.apply_updates(networks, changes)
-        if agent.seen is Seen.TRAINING:
-            stories = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), story)
-            keys = spread.part(jax.random.split(key, stories.actions.shape[0] * spread.count))
-            moves = spread.whole(_lived(env, stories, keys))
+        if agent.seen is NoveltyUpdate.TRAINING:
+            trajectories = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), trajectory)
+            keys = data_parallel.part(
+                jax.random.split(key, trajectories.actions.shape[0] * data_parallel.count)
+            )
+            moves = data_parallel.whole(_lived(env, trajectories, keys))
             if fresh is not None:
                 moves = jax.tree.map(lambda *rows: jnp.concatenate(rows), moves, fresh)
-            novelty = agent.mind.look(env, networks, novelty, moves)
+            novelty = agent.world_model.look(env, networks, novelty, moves)
         return (networks, optimiser, novelty), learned
 
     carry = (state.networks, state.optimiser, state.novelty)
     keys = jax.random.split(updates_key, agent.schedule.updates)
-    batches = (lesson.stories, lesson.targets, lesson.importance, keys)
+    batches = (training_batch.trajectories, training_batch.targets, training_batch.importance, keys)
     (networks, optimiser, novelty), learned = jax.lax.scan(update, carry, batches)
-    learned = learned.replace(total=spread.total(learned.total), losses=spread.total(learned.losses))
-    new = jnp.sqrt(jnp.maximum(lesson.targets.local_variance, 0))
-    errors = spread.whole((learned.value_error, learned.std_error, new), axis=1)
+    learned = learned.replace(
+        total=data_parallel.total(learned.total), losses=data_parallel.total(learned.losses)
+    )
+    new = jnp.sqrt(jnp.maximum(training_batch.targets.local_variance, 0))
+    errors = data_parallel.whole((learned.value_error, learned.std_error, new), axis=1)
     learned = learned.replace(value_error=errors[0], std_error=errors[1])
     first = [error[..., 0].reshape(-1) for error in errors]
     state = state.replace(
         networks=networks,
         optimiser=optimiser,
         novelty=novelty,
-        replay=replays.prioritise(state.replay, lesson.at, agent.memory.priority(*first) + 1e-3, spread),
+        replay=replays.prioritise(
+            state.replay, training_batch.at, agent.memory.priority(*first) + 1e-3, data_parallel
+        ),
         log=_note(agent, state.log, learned),
     )
     return state, jax.tree.map(jnp.mean, learned)
@@ -121,22 +131,22 @@ def refresh_target(agent: Agent, state: TrainState) -> TrainState:
     return state.replace(target=target, log=state.log.replace(target_age=jnp.where(due, 0, age)))
 
 
-def recall(agent: Agent, env: Any, state: TrainState, at: Sample) -> Story:
+def gather_trajectories(agent: Agent, env: Any, state: TrainState, at: Sample) -> Trajectory:
     """The sampled steps with what came after them; each step of a sequence is a story of its own.
 
     Of each batch a device gets its part, wherever the lanes are that it was sampled from.
     """
-    sequence, moves, spread = agent.memory.sequence, agent.reanalyse.moves, agent.spread
-    steps = replays.window(state.replay, at, sequence + moves, spread)
-    steps = spread.deal(steps, groups=agent.schedule.updates)
+    sequence, moves, data_parallel = agent.memory.sequence, agent.reanalyse.moves, agent.data_parallel
+    steps = replays.window(state.replay, at, sequence + moves, data_parallel)
+    steps = data_parallel.deal(steps, groups=agent.schedule.updates)
 
     def each_start(leaf: Array) -> Array:
         windows = jnp.stack([leaf[:, start : start + moves + 1] for start in range(sequence)], axis=1)
         return jax.lax.collapse(windows, 0, 2)
 
     steps = jax.tree.map(each_start, steps)
-    unpack = jax.vmap(jax.vmap(agent.worlds.unpack, in_axes=(None, 0)), in_axes=(None, 0))
-    return Story(
+    unpack = jax.vmap(jax.vmap(agent.env_factory.unpack, in_axes=(None, 0)), in_axes=(None, 0))
+    return Trajectory(
         states=unpack(env, steps.state),
         actions=steps.action[:, :-1],
         rewards=steps.reward[:, :-1],
@@ -146,90 +156,101 @@ def recall(agent: Agent, env: Any, state: TrainState, at: Sample) -> Story:
     )
 
 
-def make_targets(agent: Agent, env: Any, state: TrainState, story: Story, key: Key) -> Targets:
+def make_targets(agent: Agent, env: Any, state: TrainState, trajectory: Trajectory, key: Key) -> Targets:
     """Targets by the target networks, and by what is known now."""
     search_key, explore_key, value_key, ahead_key, step_key, choice_key = jax.random.split(key, 6)
-    mind, reanalyse = agent.mind, agent.reanalyse
-    model = mind.models(env, state.target)(state.novelty)
-    plain = mind if reanalyse.needs_novelty else mind.known()
+    world_model, reanalyse = agent.world_model, agent.reanalyse
+    model = world_model.models(env, state.target)(state.novelty)
+    plain = world_model if reanalyse.needs_novelty else world_model.known()
     search_model = plain.models(env, state.target)(state.novelty)
-    first = story.state(0)
+    first = trajectory.state(0)
 
     def each(key: Key, fn: Callable[[Key, Any], Any]) -> Callable[[Any], Any]:
-        return _each(agent, env, key, fn, story.actions.shape[0])
+        return _each(agent, env, key, fn, trajectory.actions.shape[0])
 
     def ahead(key: Key, states: Any) -> Float[Array, "M"]:
         root, step = model.root(states, exploiting_prior), model.recurrent_fn(exploiting_prior)
         stds = one_step_lookahead(None, key, root, step).stds
         return jnp.max(jnp.where(model.illegal(states), 0.0, stds), axis=-1) ** 2
 
-    def explore(key: Key, states: Any) -> Searched:
+    def explore(key: Key, states: Any) -> SearchEstimate:
         return reanalyse.explore(key, model, states)
 
-    step = alone(lambda key, states, actions: model.step(states, actions, key).reward_variance)
+    step = per_example(lambda key, states, actions: model.step(states, actions, key).reward_variance)
 
     def local_variance(move: int) -> Float[Array, "M"]:
-        keys = _keys(agent, jax.random.fold_in(step_key, move), story.actions.shape[0])
-        return step(keys, story.state(move), story.actions[:, move])
+        keys = _keys(agent, jax.random.fold_in(step_key, move), trajectory.actions.shape[0])
+        return step(keys, trajectory.state(move), trajectory.actions[:, move])
 
-    context = Context(
-        story=story,
-        discount=mind.discount,
+    context = TargetContext(
+        trajectory=trajectory,
+        discount=world_model.discount,
         here=each(search_key, lambda key, states: reanalyse.search(key, search_model, states))(first),
         explored=lambda states: each(explore_key, explore)(states),
-        value=each(value_key, lambda _, states: model.judged(states).value),
+        value=each(value_key, lambda _, states: model.estimate(states).value),
         ahead_variance=each(ahead_key, ahead),
         local_variance=functools.cache(local_variance),
     )
-    return reanalyse.targets(_keys(agent, choice_key, story.actions.shape[0]), context)
+    return reanalyse.targets(_keys(agent, choice_key, trajectory.actions.shape[0]), context)
 
 
-def _keys(agent: Agent, key: Key, stories: int) -> Key:
+def _keys(agent: Agent, key: Key, trajectories: int) -> Key:
     """One for each of the stories on this device, which has its part of every batch."""
-    spread, updates = agent.spread, agent.schedule.updates
-    keys = jax.random.split(key, stories * spread.count)
-    return spread.part(keys.reshape(updates, -1), axis=1).reshape(-1) if spread.count > 1 else keys
+    data_parallel, updates = agent.data_parallel, agent.schedule.updates
+    keys = jax.random.split(key, trajectories * data_parallel.count)
+    return (
+        data_parallel.part(keys.reshape(updates, -1), axis=1).reshape(-1) if data_parallel.count > 1 else keys
+    )
 
 
 def _each(
-    agent: Agent, env: Any, key: Key, fn: Callable[[Key, Any], Any], stories: int
+    agent: Agent, env: Any, key: Key, fn: Callable[[Key, Any], Any], trajectories: int
 ) -> Callable[[Any], Any]:
     """`fn` of the states of stories; where the world has few states, computed once for each and looked up."""
-    every = agent.mind.every_state(env)
+    every = agent.world_model.all_states(env)
     if every is None:
-        return lambda states: alone(fn)(_keys(agent, key, stories), states)
-    table = agent.spread.work(alone(fn), jax.random.split(key, env.num_states), every)
+        return lambda states: per_example(fn)(_keys(agent, key, trajectories), states)
+    table = agent.data_parallel.work(per_example(fn), jax.random.split(key, env.num_states), every)
     return jax.vmap(lambda state: row(table, env.index(state)))
 
 
-def _lived(env: Any, story: Story, keys: Key) -> Moves:
+def _lived(env: Any, trajectory: Trajectory, keys: Key) -> Transition:
     """The first moves of stories [B], with a key for each."""
-    over = story.terminated[:, 0] | story.truncated[:, 0]
+    over = trajectory.terminated[:, 0] | trajectory.truncated[:, 0]
     every = jnp.ones_like(over)
-    moves = Moves(story.state(0), story.actions[:, 0], story.rewards[:, 0], story.state(1), over, every)
+    moves = Transition(
+        trajectory.state(0),
+        trajectory.actions[:, 0],
+        trajectory.rewards[:, 0],
+        trajectory.state(1),
+        over,
+        every,
+    )
     return _ended(env, moves, keys)
 
 
-def _fresh(agent: Agent, env: Any, state: TrainState, key: Key) -> Moves:
+def _fresh(agent: Agent, env: Any, state: TrainState, key: Key) -> Transition:
     """The last moves of all lanes, those of other devices too, in one row; there may be fewer."""
     steps, there = replays.latest(state.replay, agent.memory.fresh)
-    before = jax.vmap(jax.vmap(agent.worlds.unpack, in_axes=(None, 0)), in_axes=(None, 0))(env, steps.state)
+    before = jax.vmap(jax.vmap(agent.env_factory.unpack, in_axes=(None, 0)), in_axes=(None, 0))(
+        env, steps.state
+    )
     after = jax.tree.map(
         lambda now, rows: jnp.concatenate([now[None], rows[:-1]]), state.episodes.state, before
     )
     over = steps.terminated | steps.truncated
-    rows = agent.spread.whole((before, steps.action, steps.reward, after, over, there), axis=1)
+    rows = agent.data_parallel.whole((before, steps.action, steps.reward, after, over, there), axis=1)
     flat = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), rows)
-    return _ended(env, Moves(*flat), jax.random.split(key, flat[1].shape[0]))
+    return _ended(env, Transition(*flat), jax.random.split(key, flat[1].shape[0]))
 
 
-def _ended(env: Any, moves: Moves, keys: Key) -> Moves:
+def _ended(env: Any, moves: Transition, keys: Key) -> Transition:
     """What the replay has after the end of an episode is the start of another: the world says what was there."""
     ended, _ = jax.vmap(env.step)(moves.before, moves.action, keys)
     return moves.replace(after=jax.vmap(choose)(moves.over, ended, moves.after))
 
 
-def _note(agent: Agent, log: Any, learned: Learned) -> Any:
+def _note(agent: Agent, log: Any, learned: UpdateStats) -> Any:
     bad = jnp.any(~jnp.isfinite(learned.total))
     return log.replace(
         train_steps=log.train_steps.add(agent.schedule.updates),

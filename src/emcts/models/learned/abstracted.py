@@ -10,8 +10,8 @@ from jaxtyping import Array, Float
 
 from emcts.models.codecs import Categorical, Chance, Codec, Policy
 from emcts.models.layers import Mlp, mlp
-from emcts.models.learned.model import Latent, WorldNetworks
-from emcts.models.networks import Head, Networks, Same
+from emcts.models.learned.model import Latent, ModelNetworks
+from emcts.models.networks import Head, Identity, Networks
 from emcts.types import Key
 
 
@@ -22,7 +22,7 @@ class ValueEquivalent:
     def shown(self, latent: Latent) -> Latent:
         return latent
 
-    def drift(self, predicted: Latent, encoded: Latent) -> Float[Array, ""]:
+    def consistency(self, predicted: Latent, encoded: Latent) -> Float[Array, ""]:
         return jnp.zeros(())
 
 
@@ -30,7 +30,7 @@ class ValueEquivalent:
 class Consistent(ValueEquivalent):
     """Beside them, predicted states are drawn to the representations of those that were (squared distance)."""
 
-    def drift(self, predicted: Latent, encoded: Latent) -> Float[Array, ""]:
+    def consistency(self, predicted: Latent, encoded: Latent) -> Float[Array, ""]:
         return jnp.sum(jnp.square(predicted - jax.lax.stop_gradient(encoded)))
 
 
@@ -67,7 +67,7 @@ def abstracted_networks(
     ube: bool,
     exploration: bool,
     key: Key,
-) -> WorldNetworks:
+) -> ModelNetworks:
     """`body` makes a latent state of what is observed, before it is standardised."""
     dynamics_key, heads_key = jax.random.split(key)
     dynamics = mlp(
@@ -76,7 +76,7 @@ def abstracted_networks(
     heads = latent_heads(
         sizes.latent, num_actions, sizes=sizes, values=values, ube=ube, exploration=exploration, key=heads_key
     )
-    return WorldNetworks(Standardised(body), Standardised(dynamics), heads)
+    return ModelNetworks(Standardised(body), Standardised(dynamics), heads)
 
 
 def latent_heads(
@@ -97,11 +97,11 @@ def latent_heads(
 
     policy = Policy(num_actions)
     return Networks(
-        torso=Same(),
+        torso=Identity(),
         value=head(values, latent, sizes.heads, keys[0]),
         policy=head(policy, latent, sizes.heads, keys[1]),
         exploration=head(policy, latent, sizes.heads, keys[2]) if exploration else None,
         ube=head(Categorical(values.limit), latent, sizes.ube, keys[3]) if ube else None,
         reward=head(values, latent + num_actions, sizes.heads, keys[4]),
-        going=head(Chance(), latent + num_actions, sizes.heads, keys[5]),
+        continuation=head(Chance(), latent + num_actions, sizes.heads, keys[5]),
     )

@@ -11,8 +11,8 @@ from emcts.envs import DeepSea
 from emcts.models.codecs import Categorical
 from emcts.models.layers import mlp
 from emcts.models.learned.abstracted import Consistent, Sizes, latent_heads
-from emcts.models.learned.model import Latent, WorldNetworks
-from emcts.models.networks import Same
+from emcts.models.learned.model import Latent, ModelNetworks
+from emcts.models.networks import Identity
 from emcts.types import Key
 
 
@@ -26,18 +26,18 @@ class Anchored(Consistent):
 
 def row_and_column(env: DeepSea, state: Any) -> Float[Array, "latent"]:
     """The cell of Deep Sea as two one-hot vectors; all zeros once the episode is over."""
-    going = state.row < env.size
+    continuation = state.row < env.size
     cell = jnp.concatenate([jax.nn.one_hot(state.row, env.size), jax.nn.one_hot(state.column, env.size)])
-    return jnp.where(going, cell, 0.0)
+    return jnp.where(continuation, cell, 0.0)
 
 
 def anchored_networks(
     latent: int, num_actions: int, *, sizes: Sizes, values: Categorical, ube: bool, key: Key
-) -> WorldNetworks:
+) -> ModelNetworks:
     """Latent states are observed as they are."""
     dynamics_key, heads_key = jax.random.split(key)
     dynamics = mlp(latent + num_actions, (*sizes.dynamics, latent), key=dynamics_key, finite=False)
     heads = latent_heads(
         latent, num_actions, sizes=sizes, values=values, ube=ube, exploration=False, key=heads_key
     )
-    return WorldNetworks(Same(), dynamics, heads)
+    return ModelNetworks(Identity(), dynamics, heads)

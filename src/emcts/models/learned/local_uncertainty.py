@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment
-from emcts.models.world_model import Moves
+from emcts.models.world_model import Transition
 from emcts.novelty import Fitted, NoiseAware, Novelty
 from emcts.types import Key, Replaceable, record
 
@@ -21,7 +21,7 @@ Encode = Callable[[Any], Float[Array, "latent"]]
 
 
 @record
-class Passed(Replaceable):
+class PlannedTransition(Replaceable):
     """A move of a plan: from a latent state, and what the path carried along before and after it."""
 
     latent: Float[Array, "latent"]
@@ -31,7 +31,7 @@ class Passed(Replaceable):
 
 
 @runtime_checkable
-class Sense(Protocol):
+class LocalUncertainty(Protocol):
     """For one state; what a path carries along, beside its latent state, begins with `carry`."""
 
     @property
@@ -45,29 +45,31 @@ class Sense(Protocol):
 
     def follow(self, env: AnyEnvironment, carried: PyTree, action: Int[Array, ""], key: Key) -> PyTree: ...
 
-    def variance(self, env: AnyEnvironment, novelty: PyTree, move: Passed) -> Float[Array, ""]:
+    def variance(self, env: AnyEnvironment, novelty: PyTree, move: PlannedTransition) -> Float[Array, ""]:
         """eta of a move in a plan: how new it is."""
 
-    def reward_variance(self, env: AnyEnvironment, novelty: PyTree, move: Passed) -> Float[Array, ""]:
+    def reward_variance(
+        self, env: AnyEnvironment, novelty: PyTree, move: PlannedTransition
+    ) -> Float[Array, ""]:
         """What is uncertain about the reward of a move in a plan: eta, and noise where the estimator knows of it."""
 
-    def look(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, moves: Moves) -> PyTree:
+    def look(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, moves: Transition) -> PyTree:
         """The novelty estimator once it was shown these moves, which were made."""
 
-    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Moves) -> PyTree:
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Transition) -> PyTree:
         """The novelty estimator once it was told what these moves paid."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Followed:
+class TrueStateNovelty:
     """The true model follows the plan, and the true states are new or not.
 
     This is help that a learner does not have: it shows what the rest can do when local uncertainty is right.
-    `looked_at` says what of a transition is new, given the states before and after.
+    `novelty_input` says what of a transition is new, given the states before and after.
     """
 
     novelty: Novelty
-    looked_at: Callable[[Any, Any, Int[Array, ""], Any], Array]
+    novelty_input: Callable[[Any, Any, Int[Array, ""], Any], Array]
 
     @property
     def uses_simulator(self) -> bool:
@@ -79,26 +81,30 @@ class Followed:
     def follow(self, env: AnyEnvironment, carried: PyTree, action: Int[Array, ""], key: Key) -> PyTree:
         return env.step(carried, action, key)[0]
 
-    def variance(self, env: AnyEnvironment, novelty: PyTree, move: Passed) -> Float[Array, ""]:
-        seen = self.looked_at(env, move.before, move.action, move.after)
+    def variance(self, env: AnyEnvironment, novelty: PyTree, move: PlannedTransition) -> Float[Array, ""]:
+        seen = self.novelty_input(env, move.before, move.action, move.after)
         return self.novelty.variance(novelty, seen)
 
-    def reward_variance(self, env: AnyEnvironment, novelty: PyTree, move: Passed) -> Float[Array, ""]:
+    def reward_variance(
+        self, env: AnyEnvironment, novelty: PyTree, move: PlannedTransition
+    ) -> Float[Array, ""]:
         if not isinstance(self.novelty, NoiseAware):
             return self.variance(env, novelty, move)
-        seen = self.looked_at(env, move.before, move.action, move.after)
+        seen = self.novelty_input(env, move.before, move.action, move.after)
         return self.novelty.reward_variances(novelty).at[seen].get(mode="fill", fill_value=0.0)
 
-    def look(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, moves: Moves) -> PyTree:
+    def look(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, moves: Transition) -> PyTree:
         return self.novelty.update(novelty, self._seen(env, moves), moves.counts)
 
-    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Moves) -> PyTree:
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Transition) -> PyTree:
         if not isinstance(self.novelty, NoiseAware):
             return novelty
         return self.novelty.record_rewards(novelty, self._seen(env, moves), moves.reward, moves.counts)
 
-    def _seen(self, env: AnyEnvironment, moves: Moves) -> Array:
-        return jax.vmap(self.looked_at, in_axes=(None, 0, 0, 0))(env, moves.before, moves.action, moves.after)
+    def _seen(self, env: AnyEnvironment, moves: Transition) -> Array:
+        return jax.vmap(self.novelty_input, in_axes=(None, 0, 0, 0))(
+            env, moves.before, moves.action, moves.after
+        )
 
 
 class _OfLatents:
@@ -116,18 +122,20 @@ class _OfLatents:
     def follow(self, env: AnyEnvironment, carried: PyTree, action: Int[Array, ""], key: Key) -> PyTree:
         return ()
 
-    def variance(self, env: AnyEnvironment, novelty: PyTree, move: Passed) -> Float[Array, ""]:
+    def variance(self, env: AnyEnvironment, novelty: PyTree, move: PlannedTransition) -> Float[Array, ""]:
         return self.novelty.variance(novelty, with_action(move.latent, move.action, env.num_actions))
 
-    def reward_variance(self, env: AnyEnvironment, novelty: PyTree, move: Passed) -> Float[Array, ""]:
+    def reward_variance(
+        self, env: AnyEnvironment, novelty: PyTree, move: PlannedTransition
+    ) -> Float[Array, ""]:
         return self.variance(env, novelty, move)
 
-    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Moves) -> PyTree:
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Transition) -> PyTree:
         return novelty
 
 
 @dataclasses.dataclass(frozen=True)
-class Latents(_OfLatents):
+class LatentNovelty(_OfLatents):
     """Latent states and actions are new or not: learned of true states, asked of predicted ones.
 
     For models whose latent states mean something (anchored ones): what they get wrong then looks new, too.
@@ -135,12 +143,12 @@ class Latents(_OfLatents):
 
     novelty: Novelty
 
-    def look(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, moves: Moves) -> PyTree:
+    def look(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, moves: Transition) -> PyTree:
         return self.novelty.update(novelty, _pairs(env, encode, moves), moves.counts)
 
 
 @dataclasses.dataclass(frozen=True)
-class Disagreement(_OfLatents):
+class EnsembleDisagreement(_OfLatents):
     """An ensemble learns to predict the latent state after each action; where it disagrees, there were no data.
 
     It needs neither a true model nor latent states that mean something. An end is a state of its own, all zeros: it
@@ -149,7 +157,7 @@ class Disagreement(_OfLatents):
 
     novelty: Fitted
 
-    def look(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, moves: Moves) -> PyTree:
+    def look(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, moves: Transition) -> PyTree:
         after = jnp.where(moves.over[:, None], 0.0, jax.vmap(encode)(moves.after))
         return self.novelty.fit(novelty, _pairs(env, encode, moves), after, moves.counts)
 
@@ -161,6 +169,6 @@ def with_action(
     return jnp.concatenate([latent, jax.nn.one_hot(action, num_actions)])
 
 
-def _pairs(env: AnyEnvironment, encode: Encode, moves: Moves) -> Float[Array, "B inputs"]:
+def _pairs(env: AnyEnvironment, encode: Encode, moves: Transition) -> Float[Array, "B inputs"]:
     latents = jax.vmap(encode)(moves.before)
     return jax.vmap(with_action, in_axes=(0, 0, None))(latents, moves.action, env.num_actions)

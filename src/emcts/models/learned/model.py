@@ -10,18 +10,23 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment
-from emcts.models.evaluators import Batch, StateJudgement, Unaware, all_states, decode
-from emcts.models.learned.local_uncertainty import Latents, Passed, Sense, with_action
+from emcts.models.evaluators import Batch, NoNovelty, StateEstimate, all_states, decode
+from emcts.models.learned.local_uncertainty import (
+    LatentNovelty,
+    LocalUncertainty,
+    PlannedTransition,
+    with_action,
+)
 from emcts.models.networks import Head, Networks
 from emcts.models.ube import horizon_factor, leaf_variance
-from emcts.models.world_model import Mind, Moves, PlanningModel, Prior, Unrolled
+from emcts.models.world_model import PlanningModel, Prior, Transition, Unrolled, WorldModel
 from emcts.novelty import Novelty
 from emcts.types import Key, RecurrentFn, RecurrentFnOutput, Replaceable, RootFnOutput, record
 
 Latent = Float[Array, "latent"]
 
 
-class WorldNetworks(eqx.Module):
+class ModelNetworks(eqx.Module):
     """A learned world. The heads read latent states; reward and end read them with the action."""
 
     representation: Callable[[Array], Latent]
@@ -30,18 +35,18 @@ class WorldNetworks(eqx.Module):
 
 
 @runtime_checkable
-class Grounding(Protocol):
+class DynamicsLoss(Protocol):
     """What ties predicted latent states to the world: which losses reach the dynamics."""
 
     def shown(self, latent: Latent) -> Latent:
         """What the heads see of a latent state."""
 
-    def drift(self, predicted: Latent, encoded: Latent) -> Float[Array, ""]:
+    def consistency(self, predicted: Latent, encoded: Latent) -> Float[Array, ""]:
         """The loss of a predicted state, given the representation of the state that was."""
 
 
 @record
-class Thought(Replaceable):
+class LatentState(Replaceable):
     """A state of a plan."""
 
     latent: Any
@@ -50,72 +55,75 @@ class Thought(Replaceable):
 
 
 @dataclasses.dataclass(frozen=True)
-class LearnedModel:
+class LearnedPlanningModel:
     """Embeddings are thoughts. The end of an episode is learned: discounts fade by the chance of it."""
 
-    mind: "LearnedMind"
+    world_model: "LearnedMind"
     env: AnyEnvironment
-    networks: WorldNetworks
+    networks: ModelNetworks
     novelty: PyTree
 
     def root(self, states: Any, prior: Prior) -> RootFnOutput:
-        thoughts = jax.vmap(self._think)(states)
-        judged = jax.vmap(self._judge)(thoughts.latent)
-        variance = jnp.clip(judged.ube, 0, self.mind.largest_variance)
-        logits = jnp.where(self.illegal(states), -jnp.inf, prior(judged))
-        return RootFnOutput(logits, judged.value, thoughts, variance)
+        nodes = jax.vmap(self._represent)(states)
+        estimate = jax.vmap(self._estimate)(nodes.latent)
+        variance = jnp.clip(estimate.ube, 0, self.world_model.largest_variance)
+        logits = jnp.where(self.illegal(states), -jnp.inf, prior(estimate))
+        return RootFnOutput(logits, estimate.value, nodes, variance)
 
     def illegal(self, states: Any) -> Bool[Array, "B A"]:
         """Known at the root alone: what a predicted state allows is not."""
         return ~jax.vmap(self.env.legal)(states)
 
     def recurrent_fn(self, prior: Prior) -> RecurrentFn:
-        def step(_: Any, key: Key, action: Int[Array, "B"], thoughts: Any) -> tuple[RecurrentFnOutput, Any]:
-            out, judged, after = self._steps(thoughts, action, key)
-            return out.replace(prior_logits=prior(judged)), after
+        def step(_: Any, key: Key, action: Int[Array, "B"], nodes: Any) -> tuple[RecurrentFnOutput, Any]:
+            out, estimate, after = self._steps(nodes, action, key)
+            return out.replace(prior_logits=prior(estimate)), after
 
         return step
 
-    def judged(self, states: Any) -> StateJudgement:
-        return jax.vmap(lambda state: self._judge(self._think(state).latent))(states)
+    def estimate(self, states: Any) -> StateEstimate:
+        return jax.vmap(lambda state: self._estimate(self._represent(state).latent))(states)
 
     def step(self, states: Any, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
-        out, _, _ = self._steps(jax.vmap(self._think)(states), actions, key)
+        out, _, _ = self._steps(jax.vmap(self._represent)(states), actions, key)
         return out
 
-    def _think(self, state: Any) -> Thought:
-        mind = self.mind
-        latent = mind.encode(self.env, self.networks, state)
-        return Thought(latent, mind.sense.carry(state), mind.steps_left(state))
+    def _represent(self, state: Any) -> LatentState:
+        world_model = self.world_model
+        latent = world_model.encode(self.env, self.networks, state)
+        return LatentState(latent, world_model.local_uncertainty.carry(state), world_model.steps_left(state))
 
-    def _judge(self, latent: Latent) -> StateJudgement:
+    def _estimate(self, latent: Latent) -> StateEstimate:
         return decode(self.networks.heads, self.networks.heads.state(latent))
 
-    def _steps(self, thoughts: Any, actions: Int[Array, "B"], key: Key) -> Any:
-        return jax.vmap(self._step)(thoughts, actions, jax.random.split(key, actions.shape[0]))
+    def _steps(self, nodes: Any, actions: Int[Array, "B"], key: Key) -> Any:
+        return jax.vmap(self._step)(nodes, actions, jax.random.split(key, actions.shape[0]))
 
     def _step(
-        self, thought: Thought, action: Int[Array, ""], key: Key
-    ) -> tuple[Any, StateJudgement, Thought]:
-        mind, heads = self.mind, self.networks.heads
-        pair = with_action(thought.latent, action, self.env.num_actions)
-        followed = mind.sense.follow(self.env, thought.carried, action, key)
-        passed = Passed(thought.latent, action, thought.carried, followed)
-        eta = mind.sense.variance(self.env, self.novelty, passed)
-        after = Thought(self.networks.dynamics(pair), followed, jnp.maximum(thought.steps_left - 1, 0))
-        judged = self._judge(after.latent)
-        reward, going = _needed(heads.reward, "reward"), _needed(heads.going, "going")
+        self, node: LatentState, action: Int[Array, ""], key: Key
+    ) -> tuple[Any, StateEstimate, LatentState]:
+        world_model, heads = self.world_model, self.networks.heads
+        pair = with_action(node.latent, action, self.env.num_actions)
+        followed = world_model.local_uncertainty.follow(self.env, node.carried, action, key)
+        passed = PlannedTransition(node.latent, action, node.carried, followed)
+        eta = world_model.local_uncertainty.variance(self.env, self.novelty, passed)
+        after = LatentState(self.networks.dynamics(pair), followed, jnp.maximum(node.steps_left - 1, 0))
+        estimate = self._estimate(after.latent)
+        reward, continuation = _needed(heads.reward, "reward"), _needed(heads.continuation, "going")
         out = RecurrentFnOutput(
             reward=reward.codec.decode(reward(pair)),
-            discount=mind.discount * going.codec.decode(going(pair)),
+            discount=world_model.discount * continuation.codec.decode(continuation(pair)),
             prior_logits=None,
-            value=judged.value,
-            reward_variance=mind.sense.reward_variance(self.env, self.novelty, passed),
+            value=estimate.value,
+            reward_variance=world_model.local_uncertainty.reward_variance(self.env, self.novelty, passed),
             value_variance=leaf_variance(
-                judged.ube, eta, horizon_factor(mind.discount, after.steps_left), mind.largest_variance
+                estimate.ube,
+                eta,
+                horizon_factor(world_model.discount, after.steps_left),
+                world_model.largest_variance,
             ),
         )
-        return out, judged, after
+        return out, estimate, after
 
 
 def as_it_is(model: PlanningModel) -> PlanningModel:
@@ -129,7 +137,7 @@ def endless(state: Any) -> Float[Array, ""]:
 
 
 @dataclasses.dataclass(frozen=True)
-class LearnedMind:
+class LearnedModel:
     """Plans with a learned world.
 
     `observe` gives what the representation reads of a state. `steps_left` bounds how long the unknown may go on behind
@@ -137,8 +145,8 @@ class LearnedMind:
     each is computed once. `around` wraps each model, for rules like that of appendix B.
     """
 
-    sense: Sense
-    grounding: Grounding
+    local_uncertainty: LocalUncertainty
+    dynamics_loss: DynamicsLoss
     observe: Callable[[Any, Any], Array]
     discount: float
     steps_left: Callable[[Any], Float[Array, ""]] = endless
@@ -155,28 +163,28 @@ class LearnedMind:
 
     @property
     def novelty(self) -> Novelty:
-        return self.sense.novelty
+        return self.local_uncertainty.novelty
 
     @property
     def uses_simulator(self) -> bool:
-        return self.sense.uses_simulator
+        return self.local_uncertainty.uses_simulator
 
-    def heads(self, networks: WorldNetworks) -> Networks:
+    def heads(self, networks: ModelNetworks) -> Networks:
         return networks.heads
 
-    def encode(self, env: AnyEnvironment, networks: WorldNetworks, state: Any) -> Latent:
+    def encode(self, env: AnyEnvironment, networks: ModelNetworks, state: Any) -> Latent:
         return networks.representation(self.observe(env, state))
 
-    def models(self, env: AnyEnvironment, networks: WorldNetworks) -> Callable[[PyTree], PlanningModel]:
-        return lambda novelty: self.around(LearnedModel(self, env, networks, novelty))
+    def models(self, env: AnyEnvironment, networks: ModelNetworks) -> Callable[[PyTree], PlanningModel]:
+        return lambda novelty: self.around(LearnedPlanningModel(self, env, networks, novelty))
 
-    def known(self) -> Mind:
-        return dataclasses.replace(self, sense=Latents(Unaware()))
+    def known(self) -> WorldModel:
+        return dataclasses.replace(self, local_uncertainty=LatentNovelty(NoNovelty()))
 
     def unroll(
         self,
         env: AnyEnvironment,
-        networks: WorldNetworks,
+        networks: ModelNetworks,
         states: Any,
         actions: Int[Array, "K"],
         over: Bool[Array, "K"],
@@ -191,28 +199,32 @@ class LearnedMind:
 
             return jax.lax.scan(step, latent, actions)[1]
 
-        shown = jax.vmap(self.grounding.shown)(predicted(encoded[0]))
+        shown = jax.vmap(self.dynamics_loss.shown)(predicted(encoded[0]))
         pairs = jax.vmap(with_action, in_axes=(0, 0, None))(shown, actions, env.num_actions)
         heads = networks.heads
         # What is easy to predict is not what matters: drift trains the dynamics, and not the representation.
         strayed = predicted(jax.lax.stop_gradient(encoded[0]))
-        drift = jax.vmap(self.grounding.drift)(strayed, encoded).at[0].set(0.0)
+        consistency = jax.vmap(self.dynamics_loss.consistency)(strayed, encoded).at[0].set(0.0)
         before = jnp.cumsum(over) - over
         return Unrolled(
             raw=jax.vmap(heads.state)(shown),
             reward=jax.vmap(_needed(heads.reward, "reward"))(pairs),
-            going=jax.vmap(_needed(heads.going, "going"))(pairs),
-            drift=drift,
+            continuation=jax.vmap(_needed(heads.continuation, "going"))(pairs),
+            consistency=consistency,
             counts=before == 0,
         )
 
-    def look(self, env: AnyEnvironment, networks: WorldNetworks, novelty: PyTree, moves: Moves) -> PyTree:
-        return self.sense.look(env, lambda state: self.encode(env, networks, state), novelty, moves)
+    def look(
+        self, env: AnyEnvironment, networks: ModelNetworks, novelty: PyTree, moves: Transition
+    ) -> PyTree:
+        return self.local_uncertainty.look(
+            env, lambda state: self.encode(env, networks, state), novelty, moves
+        )
 
-    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Moves) -> PyTree:
-        return self.sense.record_rewards(env, novelty, moves)
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Transition) -> PyTree:
+        return self.local_uncertainty.record_rewards(env, novelty, moves)
 
-    def every_state(self, env: Any) -> Batch | None:
+    def all_states(self, env: Any) -> Batch | None:
         return all_states(env) if self.few_states else None
 
 

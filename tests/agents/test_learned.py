@@ -32,7 +32,7 @@ def abstracted(dynamics_loss: Any = ValueEquivalent()) -> tuple[LearnedModel, An
     world_model = LearnedModel(
         LatentNovelty(NoNovelty()), dynamics_loss, lambda env, state: env.index(state), GAMMA, few_states=True
     )
-    body = mlp(ENV.num_states, (16, 12), key=KEY, finite=True)
+    body = mlp(ENV.num_states, (16, 12), key=KEY, indexed=True)
     networks = abstracted_networks(
         body, 2, sizes=SIZES, values=Categorical(10), ube=True, exploration=False, key=KEY
     )

@@ -22,7 +22,7 @@ def test_a_lookup_is_a_linear_layer_of_one_hot_inputs() -> None:
 
 
 def test_an_mlp_by_hand() -> None:
-    net = mlp(4, (3, 2), key=KEY, finite=False)
+    net = mlp(4, (3, 2), key=KEY, indexed=False)
     x = np.array([1.0, -2.0, 0.5, 3.0], np.float32)
     first, last = net.layers
     hidden = np.maximum(first.weight @ x + first.bias, 0)

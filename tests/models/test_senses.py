@@ -39,8 +39,8 @@ def probes(key: Any) -> Any:
 
 def latents() -> LocalUncertainty:
     rnd = Rnd(
-        lambda key: mlp(INPUTS, (32, 8), key=key, finite=False),
-        lambda key: mlp(INPUTS, (32, 8), key=key, finite=False),
+        lambda key: mlp(INPUTS, (32, 8), key=key, indexed=False),
+        lambda key: mlp(INPUTS, (32, 8), key=key, indexed=False),
         optax.adam(1e-2),
     )
     return LatentNovelty(Normalised(rnd, probes))
@@ -48,7 +48,7 @@ def latents() -> LocalUncertainty:
 
 def disagreement() -> LocalUncertainty:
     ensemble = Ensemble(
-        lambda key: mlp(INPUTS, (32, 2 * ENV.size), key=key, finite=False), optax.adam(1e-2), size=4
+        lambda key: mlp(INPUTS, (32, 2 * ENV.size), key=key, indexed=False), optax.adam(1e-2), size=4
     )
     return EnsembleDisagreement(Normalised(ensemble, probes))
 

@@ -1,200 +1,141 @@
-"""What can be trained, by the names of the command line: which agents an environment has, and their presets."""
+"""What can be trained: the environments and the agents of this package, by name."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from types import ModuleType
-from typing import Any
+from typing import TypeAlias
 
-from emcts.agents import deep_sea, deep_sea_mz, minatar, minatar_mz, subleq
-from emcts.agents.bdqn.learner import settings as bdqn
-from emcts.agents.mcts.learner import MctsLearner
+from jaxtyping import PyTree
+
+from emcts.agents.bdqn.settings import compose as compose_bdqn
+from emcts.agents.mcts.variants import VARIANTS, Variant, learned
+from emcts.agents.mcts.variants import compose as compose_variant
+from emcts.agents.presets import deep_sea as deep_sea_presets
+from emcts.agents.presets import minatar as minatar_presets
+from emcts.agents.presets import subleq as subleq_presets
+from emcts.agents.task import Task
+from emcts.agents.tasks.deep_sea import deep_sea
+from emcts.agents.tasks.minatar import minatar
+from emcts.agents.tasks.subleq import subleq
 from emcts.envs.minatar import GAMES
 from emcts.registry import lookup
 from emcts.training.catalogue import Catalogue
 from emcts.training.learner import Learner
 from emcts.training.seeds import SeedTrainer
 
-AGENTS: Mapping[str, str] = {
-    "e-az": "Epistemic AlphaZero: its search carries uncertainty, and explores by it",
-    "az-ube": "AlphaZero that explores by the uncertainty of one step ahead",
-    "az": "AlphaZero, which knows of no uncertainty",
-    "e-mz": "Epistemic MuZero: the same with a learned model",
-    "mz-ube": "MuZero that explores by the uncertainty of one step ahead",
-    "mz": "MuZero, which knows of no uncertainty",
-    "bdqn": "Bootstrapped DQN with randomised priors, which explores without planning",
-}
-MINATAR = tuple(f"minatar-{game.replace('_', '-')}" for game in GAMES)
-ENVIRONMENTS: Mapping[str, str] = {
-    "deep-sea": "one path of many finds the treasure, and every other looks better at first",
-    "subleq": "write a program in a language of one instruction",
-    **{name: f"the game {name.removeprefix('minatar-')} (needs pgx)" for name in MINATAR},
-}
-
-Settings = Any  # a dataclass, of each environment and kind of agent its own
-Presets = Mapping[str, Settings]  # the first is the default
+AnySettings: TypeAlias = PyTree  # `Settings` of agents that plan, or `BdqnSettings`
 
 
 @dataclasses.dataclass(frozen=True)
-class Offer:
-    """An agent in an environment: the presets of its settings, and how it is made of them."""
+class AgentEntry:
+    """An agent: how it is made for a task, and which of an environment's presets it has."""
 
-    presets: Presets
-    learner: Callable[[Settings], Learner]
+    description: str
+    presets: str  # simulator, learned or bdqn
+    compose: Callable[[Task, AnySettings], Learner[PyTree]]
+
+
+@dataclasses.dataclass(frozen=True)
+class EnvEntry:
+    """An environment: its task, given its options, and the presets of agents."""
+
+    description: str
+    task: Callable[[PyTree], Task]
+    presets: Mapping[str, Mapping[str, AnySettings]]
+    smoke: Mapping[str, object]
+
+
+def _planning(variant: Variant) -> AgentEntry:
+    return AgentEntry(
+        variant.description,
+        "learned" if variant.model is learned else "simulator",
+        lambda task, settings: compose_variant(variant, task, settings),
+    )
+
+
+ENVIRONMENTS: dict[str, EnvEntry] = {
+    "deep-sea": EnvEntry(
+        "a grid in which one path of many leads to the goal, and every other one looks better at first",
+        deep_sea,
+        deep_sea_presets.PRESETS,
+        deep_sea_presets.SMOKE,
+    ),
+    "subleq": EnvEntry(
+        "write a program in a language of one instruction",
+        subleq,
+        subleq_presets.PRESETS,
+        subleq_presets.SMOKE,
+    ),
+    **{
+        f"minatar-{game.replace('_', '-')}": EnvEntry(
+            f"the game {game.replace('_', ' ')} (needs pgx)",
+            minatar(game),
+            minatar_presets.PRESETS,
+            minatar_presets.SMOKE,
+        )
+        for game in GAMES
+    },
+}
+BDQN = AgentEntry(
+    "Bootstrapped DQN with randomised priors, which explores without planning", "bdqn", compose_bdqn
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Registered:
+    """The catalogue of the tables `ENVIRONMENTS` and `VARIANTS`."""
+
+    @property
+    def environments(self) -> Mapping[str, str]:
+        return {name: entry.description for name, entry in ENVIRONMENTS.items()}
+
+    def agents(self, environment: str) -> Mapping[str, str]:
+        presets = lookup(ENVIRONMENTS, environment, "environment").presets
+        return {name: entry.description for name, entry in _agents().items() if entry.presets in presets}
+
+    def presets(self, environment: str, agent: str) -> tuple[str, ...]:
+        return tuple(self._presets(environment, agent))
+
+    def settings(self, environment: str, agent: str, preset: str | None = None) -> AnySettings:
+        table = self._presets(environment, agent)
+        return lookup(table, next(iter(table)) if preset is None else preset, "preset")
+
+    def smoke_changes(self, environment: str, agent: str) -> Mapping[str, object]:
+        settings = self.settings(environment, agent)
+        smoke = lookup(ENVIRONMENTS, environment, "environment").smoke
+        return {path: value for path, value in smoke.items() if _has(settings, path)}
+
+    def compose(self, environment: str, agent: str, settings: AnySettings) -> Learner[PyTree]:
+        """Makes the agent."""
+        self._presets(environment, agent)
+        return _agents()[agent].compose(ENVIRONMENTS[environment].task(settings.env), settings)
+
+    def trainer(
+        self, environment: str, agent: str, settings: AnySettings, seeds: tuple[int, ...]
+    ) -> SeedTrainer[PyTree]:
+        learner = self.compose(environment, agent, settings)
+        chunk = max(1, settings.evaluation.every // learner.steps_per_iteration)
+        return SeedTrainer(learner, seeds, settings.steps, chunk, name=f"{environment}/{agent}")
+
+    def _presets(self, environment: str, agent: str) -> Mapping[str, AnySettings]:
+        entry = lookup(ENVIRONMENTS, environment, "environment")
+        presets = lookup(_agents(), agent, "agent").presets
+        if presets not in entry.presets:
+            raise ValueError(
+                f"there is no agent {agent!r} for {environment}: choose one of {', '.join(self.agents(environment))}"
+            )
+        return entry.presets[presets]
 
 
 def installed() -> Catalogue:
     """Returns the catalogue of this package. Other processes find it by the name of this function."""
-    return _Installed()
+    return Registered()
 
 
-class _Installed:
-    """The functions of this module, as an object."""
-
-    environments = ENVIRONMENTS
-
-    def agents(self, environment: str) -> Mapping[str, str]:
-        return agents(environment)
-
-    def presets(self, environment: str, agent: str) -> tuple[str, ...]:
-        return presets(environment, agent)
-
-    def settings(self, environment: str, agent: str, preset: str | None = None) -> Settings:
-        return settings(environment, agent, preset)
-
-    def smoke_changes(self, environment: str, agent: str) -> Mapping[str, Any]:
-        names = {setting.name for setting in dataclasses.fields(settings(environment, agent))}
-        small = _SMOKE["minatar" if environment.startswith("minatar") else environment]
-        return {name: value for name, value in small.items() if name in names}
-
-    def trainer(
-        self, environment: str, agent: str, settings: Settings, seeds: tuple[int, ...]
-    ) -> SeedTrainer:
-        return trainer(environment, agent, settings, seeds)
+def _agents() -> Mapping[str, AgentEntry]:
+    """Read anew each time: variants may be registered at any time."""
+    return {**{name: _planning(variant) for name, variant in VARIANTS.items()}, "bdqn": BDQN}
 
 
-def agents(environment: str) -> Mapping[str, str]:
-    """Those that can be trained there, with a description."""
-    offers = lookup(_OFFERS, environment, "environment")
-    return {name: what for name, what in AGENTS.items() if name in offers}
-
-
-def presets(environment: str, agent: str) -> tuple[str, ...]:
-    """The first is the one to begin with; `paper-...` has the settings of the paper."""
-    return tuple(_offer(environment, agent).presets)
-
-
-def settings(environment: str, agent: str, preset: str | None = None) -> Settings:
-    """The values of a preset for an agent."""
-    table = _offer(environment, agent).presets
-    return lookup(table, next(iter(table)) if preset is None else preset, "preset")
-
-
-def trainer(environment: str, agent: str, settings: Settings, seeds: tuple[int, ...]) -> SeedTrainer:
-    """Trains the agent with these settings."""
-    learner = compose(environment, agent, settings)
-    chunk = max(1, settings.steps_between_evaluations // learner.steps_per_iteration)
-    name = f"{environment}/{agent}"
-    return SeedTrainer(learner, seeds, settings.total_env_steps, chunk, name=name)
-
-
-def compose(environment: str, agent: str, settings: Settings) -> Learner:
-    """The agent itself."""
-    return _offer(environment, agent).learner(settings)
-
-
-def _offer(environment: str, agent: str) -> Offer:
-    offers = lookup(_OFFERS, environment, "environment")
-    lookup(AGENTS, agent, "agent")
-    if agent not in offers:
-        raise ValueError(
-            f"there is no agent {agent!r} for {environment}: choose one of {', '.join(agents(environment))}"
-        )
-    return offers[agent]
-
-
-def _planning(module: ModuleType, presets: Presets, *names: str) -> dict[str, Offer]:
-    """Agents that search, by their names in a module: `e-az` is its function `e_az`."""
-
-    def learner(name: str) -> Callable[[Settings], Learner]:
-        compose = getattr(module, name.replace("-", "_"))
-        return lambda settings: MctsLearner(compose(settings))
-
-    return {name: Offer(presets, learner(name)) for name in names}
-
-
-def _on_minatar(environment: str) -> dict[str, Offer]:
-    game = environment.removeprefix("minatar-").replace("-", "_")
-    given = {
-        "default": dataclasses.replace(minatar.BEST, game=game),
-        "paper-minatar": dataclasses.replace(minatar.PAPER, game=game),
-    }
-    learned = {
-        "default": dataclasses.replace(minatar_mz.BEST, game=game),
-        "paper-minatar": dataclasses.replace(minatar_mz.PAPER, game=game),
-    }
-    return {
-        **_planning(minatar, given, *AZ_FAMILY),
-        **_planning(minatar_mz, learned, *MZ_FAMILY),
-        "bdqn": Offer({"default": bdqn.MinAtarBdqnSettings(game=game)}, bdqn.in_minatar),
-    }
-
-
-AZ_FAMILY = ("e-az", "az-ube", "az")
-MZ_FAMILY = ("e-mz", "mz-ube", "mz")
-_LEARNED_SEA = {
-    "default": deep_sea_mz.BEST,
-    "anchored": deep_sea_mz.ANCHORED,
-    "paper-deep-sea-abstracted": deep_sea_mz.PAPER_ABSTRACTED,
-    "paper-deep-sea-anchored": deep_sea_mz.PAPER_ANCHORED,
-}
-_OFFERS: Mapping[str, Mapping[str, Offer]] = {
-    "deep-sea": {
-        **_planning(deep_sea, {"default": deep_sea.BEST, "paper-deep-sea": deep_sea.PAPER}, *AZ_FAMILY),
-        **_planning(deep_sea_mz, _LEARNED_SEA, *MZ_FAMILY),
-        "bdqn": Offer(
-            {"default": bdqn.DeepSeaBdqnSettings(), "paper-deep-sea": bdqn.PAPER}, bdqn.in_deep_sea
-        ),
-    },
-    "subleq": {
-        **_planning(subleq, {"default": subleq.BEST, "paper-subleq": subleq.PAPER}, *AZ_FAMILY),
-        "bdqn": Offer({"default": bdqn.SubleqBdqnSettings()}, bdqn.in_subleq),
-    },
-    **{name: _on_minatar(name) for name in MINATAR},
-}
-_SMOKE_GUMBEL: Mapping[str, Any] = {
-    "total_env_steps": 128,
-    "steps_between_evaluations": 64,
-    "episodes": 4,
-    "simulations": 4,
-    "width": 8,
-    "batch_size": 16,
-    "moves_per_iteration": 4,
-    "updates_per_iteration": 1,
-    "hash_bits": 10,
-    "replay_capacity": 200,
-    "warm_up": 32,
-    "evaluation_episodes": 1,
-}
-_SMOKE: Mapping[str, Mapping[str, Any]] = {
-    "deep-sea": {
-        "size": 4,
-        "total_env_steps": 120,
-        "steps_between_evaluations": 60,
-        "simulations": 3,
-        "width": 8,
-        "hidden": (8,),
-        "latent": 8,
-        "representation": (8,),
-        "dynamics": (8,),
-        "heads": (8,),
-        "ube_head": (8,),
-        "batch_size": 16,
-        "updates_per_iteration": 1,
-        "replay_capacity": 500,
-        "warm_up": 50,
-        "fresh_moves": 0,
-        "evaluation_episodes": 1,
-    },
-    "subleq": {**_SMOKE_GUMBEL, "max_words": 3},
-    "minatar": {**_SMOKE_GUMBEL, "channels": 2, "evaluation_steps": 5},
-}
+def _has(settings: AnySettings, path: str) -> bool:
+    group, _, name = path.partition(".")
+    return hasattr(settings, group) and (not name or hasattr(getattr(settings, group), name))

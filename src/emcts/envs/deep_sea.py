@@ -114,6 +114,10 @@ class DeepSea:
         """The number of a cell among those that can be reached, row by row; `num_states` once the episode is over."""
         return jnp.minimum(state.row * (state.row + 1) // 2 + state.column, self.num_states)
 
+    def steps_left(self, state: DeepSeaState) -> Int[Array, ""]:
+        """The number of steps until the episode is over."""
+        return self.size - state.row
+
     def state_at(self, index: Int[Array, ""]) -> DeepSeaState:
         """The inverse of `index`."""
         rows, columns = np.tril_indices(self.size)

@@ -1,14 +1,14 @@
-"""Learned transitions: past the first unknown transition of a path, everything is as uncertain as it can be."""
+"""Maximal uncertainty behind the first unknown transition of a plan (appendix B), for learned transitions."""
 
 import dataclasses
-from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.models.evaluators import StateEstimate
 from emcts.models.world_model import PlanningModel, Prior
 from emcts.types import (
+    Action,
     Key,
     Params,
     RecurrentFn,
@@ -25,15 +25,15 @@ class BeyondKnown(Replaceable):
     """A model's embedding, and whether the path to it has crossed an unknown transition."""
 
     embedding: RecurrentState
-    lost: Bool[Array, "*B"]
+    past_unknown: Bool[Array, "*B"]
 
 
 class BeyondKnownModel:
     """Wraps a model so that its variances follow appendix B (`eq:mz_variance_unobserved`).
 
-    A transition is unknown when its reward variance reaches `unknown_at`: the novelty estimator says what was seen.
-    From there on reward variances are `r_max^2` and value variances `(r_max / (1 - gamma))^2`, up to the episode's
-    end. Means are the model's own. Search with `root(...)` and `recurrent_fn` in place of the model's.
+    A transition is unknown if its reward variance reaches `unknown_at`. From there on reward variances are `r_max^2`
+    and value variances `(r_max / (1 - gamma))^2`, up to the end of the episode. Means are the model's own. Search with
+    `root(...)` and `recurrent_fn` in place of the model's.
     """
 
     def __init__(
@@ -48,8 +48,8 @@ class BeyondKnownModel:
         self._value_variance = (r_max / (1 - gamma)) ** 2
         self._unknown_at = self._reward_variance if unknown_at is None else unknown_at
 
-    def root(self, root: Any) -> RootFnOutput:
-        """The root with its embedding wrapped: its state is known."""
+    def root(self, root: RootFnOutput) -> RootFnOutput:
+        """Wraps the embedding of the root, whose state is known."""
         return RootFnOutput(
             prior_logits=root.prior_logits,
             value=root.value,
@@ -58,49 +58,51 @@ class BeyondKnownModel:
         )
 
     def recurrent_fn(
-        self, params: Params, rng_key: Key, action: Any, state: BeyondKnown
+        self, params: Params, rng_key: Key, action: Action, state: BeyondKnown
     ) -> tuple[RecurrentFnOutput, BeyondKnown]:
         step, embedding = self._recurrent_fn(params, rng_key, action, state.embedding)
-        step, lost = self.rule(step, state.lost)
-        return step, BeyondKnown(embedding, lost)
+        step, past_unknown = self.rule(step, state.past_unknown)
+        return step, BeyondKnown(embedding, past_unknown)
 
-    def rule(self, step: Any, lost: Bool[Array, "*B"]) -> tuple[RecurrentFnOutput, Bool[Array, "*B"]]:
-        """A step of the model with the variances of appendix B, and whether the path is lost after it."""
+    def rule(
+        self, step: RecurrentFnOutput, past_unknown: Bool[Array, "*B"]
+    ) -> tuple[RecurrentFnOutput, Bool[Array, "*B"]]:
+        """Returns a step with the variances of appendix B, and whether its path has crossed an unknown transition."""
         reward_variance = _or_zero(step, "reward_variance")
-        lost = lost | (reward_variance >= self._unknown_at)
+        past_unknown = past_unknown | (reward_variance >= self._unknown_at)
         out = RecurrentFnOutput(
             reward=step.reward,
             discount=step.discount,
             prior_logits=step.prior_logits,
             value=step.value,
-            reward_variance=jnp.where(lost, self._reward_variance, reward_variance),
-            value_variance=jnp.where(lost, self._value_variance, _or_zero(step, "value_variance")),
+            reward_variance=jnp.where(past_unknown, self._reward_variance, reward_variance),
+            value_variance=jnp.where(past_unknown, self._value_variance, _or_zero(step, "value_variance")),
         )
-        return out, lost
+        return out, past_unknown
 
 
 @dataclasses.dataclass(frozen=True)
 class BeyondKnownPlanning:
-    """A planning model whose searches, and whose steps ahead, follow the rule."""
+    """A planning model with the rule applied to its searches and to single steps."""
 
-    model: PlanningModel
+    model: PlanningModel[PyTree]
     r_max: float
     gamma: float
     unknown_at: float
 
-    def root(self, states: Any, prior: Prior) -> RootFnOutput:
+    def root(self, states: PyTree, prior: Prior) -> RootFnOutput:
         return self._wrapped(prior).root(self.model.root(states, prior))
 
     def recurrent_fn(self, prior: Prior) -> RecurrentFn:
         return self._wrapped(prior).recurrent_fn
 
-    def illegal(self, states: Any) -> Bool[Array, "B A"]:
-        return self.model.illegal(states)
+    def invalid_actions(self, states: PyTree) -> Bool[Array, "B A"]:
+        return self.model.invalid_actions(states)
 
-    def estimate(self, states: Any) -> StateEstimate:
+    def estimate(self, states: PyTree) -> StateEstimate:
         return self.model.estimate(states)
 
-    def step(self, states: Any, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
+    def step(self, states: PyTree, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
         step = self.model.step(states, actions, key)
         return self._wrapped(lambda estimate: estimate.policy).rule(step, jnp.zeros(actions.shape, bool))[0]
 
@@ -109,6 +111,6 @@ class BeyondKnownPlanning:
         return BeyondKnownModel(step, r_max=self.r_max, gamma=self.gamma, unknown_at=self.unknown_at)
 
 
-def _or_zero(step: Any, field: str) -> Float[Array, "*B"]:
+def _or_zero(step: RecurrentFnOutput, field: str) -> Float[Array, "*B"]:
     value = getattr(step, field, None)
     return jnp.zeros_like(step.value) if value is None else jnp.asarray(value)

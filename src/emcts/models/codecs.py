@@ -1,13 +1,14 @@
-"""What the last layer of a head means: how to read a prediction off it, and how far it is from a target.
+"""Codecs: how the outputs of a head are decoded to a prediction, and the loss against a target.
 
 A codec holds no parameters. `decode` and `loss` are for one prediction.
 """
 
 import dataclasses
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 LINEAR_PART = 0.001
@@ -15,7 +16,7 @@ LINEAR_PART = 0.001
 
 @runtime_checkable
 class Codec(Protocol):
-    """Between the raw outputs of a head and what they mean."""
+    """Decodes the raw outputs of a head."""
 
     @property
     def size(self) -> int: ...
@@ -74,9 +75,9 @@ class Categorical:
 
 @dataclasses.dataclass(frozen=True)
 class MeanCategorical(Categorical):
-    """The same support, for targets with noise: a head that learns many targets says their mean.
+    """The same support for noisy targets: a head trained on many targets predicts their mean.
 
-    `Categorical` says the inverse of their mean squashed value, which is less: 0.896 for N(1, 1). Here atoms stand for
+    `Categorical` predicts the inverse of their mean squashed value, which is less: 0.896 for N(1, 1). Here atoms are
     values, `unsquash` of whole numbers, and a target lies between two of them in proportion to its value.
     """
 
@@ -93,12 +94,12 @@ class MeanCategorical(Categorical):
         falling = jnp.concatenate([(atoms[1:] - value) / gaps, jnp.ones(1, atoms.dtype)])
         return jnp.maximum(jnp.minimum(rising, falling), 0)
 
-    def _atoms(self, dtype: Any) -> Float[Array, "outputs"]:
+    def _atoms(self, dtype: DTypeLike) -> Float[Array, "outputs"]:
         return unsquash(jnp.arange(-self.limit, self.limit + 1, dtype=dtype))
 
 
 def support(limit: int, *, deterministic: bool) -> Categorical:
-    """What a head of values or rewards predicts: without bias wherever targets may have noise."""
+    """Returns the codec of value and reward heads: one without bias wherever targets may be noisy."""
     return Categorical(limit) if deterministic else MeanCategorical(limit)
 
 
@@ -144,8 +145,8 @@ class Policy:
 
 
 @dataclasses.dataclass(frozen=True)
-class Chance:
-    """A probability, trained by cross-entropy. It starts near 1: raw outputs count from `START`."""
+class Continuation:
+    """The probability that an episode continues, trained by cross-entropy. `START` makes it begin near 1."""
 
     START = 3.0
     size: int = 1

@@ -1,112 +1,120 @@
-"""What is thought of a state, and of a transition: network and novelty estimator put together.
+"""Evaluators: estimates of a state and of a transition, by networks and novelty estimator together.
 
-In a world of few states a judge asks the network about every state once, and looks answers up; a search of
-many simulations then costs no more network than that.
+In a tabular environment an evaluator applies the network to every state once, and looks estimates up: a search of many
+simulations then costs no more network evaluations than that.
 """
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
-from emcts.envs.base import AnyEnvironment, Outcome
-from emcts.models.networks import Head, Networks, pair_index
+from emcts.envs.base import AnyEnvironment, FiniteEnvironment, Outcome
+from emcts.models.networks import Head, Networks, RawOutputs
 from emcts.novelty import NoiseAware, Novelty
-from emcts.types import Replaceable, record
+from emcts.types import Key, Replaceable, record
 
-Batch = PyTree
+T = TypeVar("T")
+AnyFinite = FiniteEnvironment[PyTree]
+Env_contra = TypeVar("Env_contra", contravariant=True)
 
 
 @record
 class StateEstimate(Replaceable):
-    """Of one state: logits of both policies (one and the same without the second head), value and its variance."""
+    """Estimates of a state: logits of both policies (the same without an exploration head), value and its variance."""
 
-    policy: Any
-    exploration: Any
-    value: Any
-    ube: Any
+    policy: Float[Array, "*B A"]
+    exploration: Float[Array, "*B A"]
+    value: Float[Array, "*B"]
+    ube: Float[Array, "*B"]
 
 
 @record
 class TransitionEstimate(Replaceable):
-    """Of one transition: its reward, the variance of that, and how new the place is that it leads to."""
+    """Estimates of a transition: its reward, the variance of that, and the novelty of the transition."""
 
-    reward: Any
-    reward_variance: Any
-    novelty: Any
+    reward: Float[Array, "*B"]
+    reward_variance: Float[Array, "*B"]
+    novelty: Float[Array, "*B"]
 
 
 @record
 class Transition(Replaceable):
-    """Moves that were made [B]. Where one ended the episode, `after` is whatever the world made of it."""
+    """Transitions that were experienced [B]. Where one ended the episode, `after` is the final state."""
 
-    before: Any
+    before: PyTree
     action: Int[Array, "B"]
     reward: Float[Array, "B"]
-    after: Any
+    after: PyTree
     over: Bool[Array, "B"]
-    counts: Bool[Array, "B"]  # the others are padding
+    valid: Bool[Array, "B"]  # the others are padding
 
 
-EvaluateState = Callable[[Any], StateEstimate]
-EvaluateTransition = Callable[[Any, Int[Array, ""], Any, Outcome], TransitionEstimate]
+EvaluateState = Callable[[PyTree], StateEstimate]
+EvaluateTransition = Callable[[PyTree, Int[Array, ""], PyTree, Outcome], TransitionEstimate]
+NoveltyInput = Callable[[PyTree, PyTree], Shaped[Array, "..."]]  # of an environment and a state
 
 
 @runtime_checkable
-class Evaluator(Protocol):
-    """Turns networks and the state of a novelty estimator into functions of one state or transition."""
+class Evaluator(Protocol[Env_contra]):
+    """Makes functions of one state, and of one transition, from networks and the state of a novelty estimator."""
 
     @property
     def novelty(self) -> Novelty: ...
 
-    def states(self, env: AnyEnvironment, networks: Networks) -> EvaluateState: ...
+    def state_fn(self, env: Env_contra, networks: Networks) -> EvaluateState: ...
 
-    def steps(self, env: AnyEnvironment, networks: Networks) -> Callable[[PyTree], EvaluateTransition]:
-        """The judge of transitions, given the state of the novelty estimator, which changes more often."""
+    def transition_fn(self, env: Env_contra, networks: Networks) -> Callable[[PyTree], EvaluateTransition]:
+        """Returns the evaluation of transitions, given the novelty state, which changes more often than networks."""
 
-    def raw(self, env: AnyEnvironment, networks: Networks, state: Any, action: Int[Array, ""]) -> Any:
-        """The undecoded outputs that losses are made of: of the heads on `state`, and of the reward head."""
+    def raw_outputs(
+        self, env: Env_contra, networks: Networks, state: PyTree, action: Int[Array, ""]
+    ) -> tuple[RawOutputs, Float[Array, "outputs"] | None]:
+        """Returns the undecoded outputs that losses need: of the heads on `state`, and of the reward head."""
 
-    def novelty_input(self, env: AnyEnvironment, before: Any, action: Int[Array, ""], after: Any) -> Array:
-        """What the novelty estimator is shown of a transition."""
+    def novelty_input(
+        self, env: Env_contra, before: PyTree, action: Int[Array, ""], after: PyTree
+    ) -> Shaped[Array, "..."]:
+        """Returns what the novelty estimator reads of a transition."""
 
-    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Transition) -> PyTree:
-        """The state of the novelty estimator once it was told what these moves paid."""
+    def record_rewards(self, env: Env_contra, novelty: PyTree, transitions: Transition) -> PyTree:
+        """Returns the novelty state after the rewards of these transitions were recorded."""
 
-    def all_states(self, env: AnyEnvironment) -> Batch | None:
-        """All states, by their index, where the world has so few that each is better thought of once; else None."""
+    def all_states(self, env: Env_contra) -> PyTree | None:
+        """Returns all states by their index if the environment is tabular, to evaluate each once; else None."""
 
-    def known(self) -> "Judge":
-        """The same judge without novelty, for searches that have no use for it."""
+    def without_novelty(self) -> "Evaluator[Env_contra]":
+        """Returns the same evaluator with a novelty of 0, for searches that do not use it."""
 
 
 class NoNovelty:
-    """The novelty estimator of agents that have none: nothing is new."""
+    """The novelty estimator of agents without one: the variance is always 0."""
 
-    def init(self, key: Any) -> PyTree:
+    def init(self, key: Key) -> PyTree:
         return ()
 
-    def variance(self, state: PyTree, x: Array) -> Array:
+    def variance(self, state: PyTree, x: Shaped[Array, "..."]) -> Float[Array, ""]:
         return jnp.zeros(())
 
-    def update(self, state: PyTree, xs: Array, mask: Array) -> PyTree:
+    def update(self, state: PyTree, xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]) -> PyTree:
         return state
 
 
 @dataclasses.dataclass(frozen=True)
 class TabularEvaluator:
-    """For worlds that number their states (`env.index`). Rewards are learned, and transitions are new or not."""
+    """For tabular environments. Rewards are learned, and the novelty is that of the pair of state and action."""
 
     novelty: Novelty
 
-    def states(self, env: Any, networks: Networks) -> EvaluateState:
-        table = jax.vmap(lambda index: decode(networks, networks.state(index)))(jnp.arange(env.num_states))
-        return lambda state: row(table, env.index(state))
+    def state_fn(self, env: AnyFinite, networks: Networks) -> EvaluateState:
+        indices = jnp.arange(env.num_states)
+        table = jax.vmap(lambda index: decode(networks, networks.outputs(index)))(indices)
+        return lambda state: look_up(table, env.index(state))
 
-    def steps(self, env: Any, networks: Networks) -> Callable[[PyTree], EvaluateTransition]:
+    def transition_fn(self, env: AnyFinite, networks: Networks) -> Callable[[PyTree], EvaluateTransition]:
         pairs = jnp.arange(env.num_states * env.num_actions)
         head = _reward_head(networks)
         reward = jax.vmap(lambda pair: head.codec.decode(head(pair)))(pairs)
@@ -115,94 +123,109 @@ class TabularEvaluator:
             eta = jax.vmap(lambda pair: self.novelty.variance(novelty, pair))(pairs)
             variance = self.novelty.reward_variances(novelty) if isinstance(self.novelty, NoiseAware) else eta
             table = TransitionEstimate(reward, variance, eta)
-            return lambda before, action, after, outcome: row(
-                table, self.novelty_input(env, before, action, after)
-            )
+            return lambda before, action, after, outcome: look_up(table, pair_index(env, before, action))
 
         return with_novelty
 
-    def raw(self, env: Any, networks: Networks, state: Any, action: Int[Array, ""]) -> Any:
-        index = env.index(state)
-        return networks.state(index), _reward_head(networks)(pair_index(index, action, env.num_actions))
+    def raw_outputs(
+        self, env: AnyFinite, networks: Networks, state: PyTree, action: Int[Array, ""]
+    ) -> tuple[RawOutputs, Float[Array, "outputs"] | None]:
+        return networks.outputs(env.index(state)), _reward_head(networks)(pair_index(env, state, action))
 
-    def novelty_input(self, env: Any, before: Any, action: Int[Array, ""], after: Any) -> Array:
-        return pair_index(env.index(before), action, env.num_actions)
+    def novelty_input(
+        self, env: AnyFinite, before: PyTree, action: Int[Array, ""], after: PyTree
+    ) -> Int[Array, ""]:
+        return pair_index(env, before, action)
 
-    def record_rewards(self, env: Any, novelty: PyTree, moves: Transition) -> PyTree:
+    def record_rewards(self, env: AnyFinite, novelty: PyTree, transitions: Transition) -> PyTree:
         if not isinstance(self.novelty, NoiseAware):
             return novelty
-        pairs = jax.vmap(self.novelty_input, in_axes=(None, 0, 0, 0))(
-            env, moves.before, moves.action, moves.after
-        )
-        return self.novelty.record_rewards(novelty, pairs, moves.reward, moves.counts)
+        pairs = jax.vmap(pair_index, in_axes=(None, 0, 0))(env, transitions.before, transitions.action)
+        return self.novelty.record_rewards(novelty, pairs, transitions.reward, transitions.valid)
 
-    def all_states(self, env: Any) -> Batch | None:
+    def all_states(self, env: AnyFinite) -> PyTree | None:
         return all_states(env)
 
-    def known(self) -> Evaluator:
+    def without_novelty(self) -> Evaluator[AnyFinite]:
         return TabularEvaluator(NoNovelty())
 
 
 @dataclasses.dataclass(frozen=True)
 class NetworkEvaluator:
-    """For any other world. Rewards are known, and states are new or not: `look` says what of them to look at."""
+    """For any other environment. Rewards are the simulator's, and the novelty is that of the state after a step.
+
+    `observe` gives what networks read of a state, `input_of_state` what the novelty estimator reads.
+    """
 
     novelty: Novelty
-    observe: Callable[[AnyEnvironment, Any], Array]
-    look: Callable[[AnyEnvironment, Any], Array]
+    observe: NoveltyInput
+    input_of_state: NoveltyInput
 
-    def states(self, env: AnyEnvironment, networks: Networks) -> EvaluateState:
-        return lambda state: decode(networks, networks.state(self.observe(env, state)))
+    def state_fn(self, env: AnyEnvironment, networks: Networks) -> EvaluateState:
+        return lambda state: decode(networks, networks.outputs(self.observe(env, state)))
 
-    def steps(self, env: AnyEnvironment, networks: Networks) -> Callable[[PyTree], EvaluateTransition]:
+    def transition_fn(
+        self, env: AnyEnvironment, networks: Networks
+    ) -> Callable[[PyTree], EvaluateTransition]:
         def with_novelty(novelty: PyTree) -> EvaluateTransition:
             return lambda before, action, after, outcome: TransitionEstimate(
                 reward=outcome.reward,
                 reward_variance=jnp.zeros_like(outcome.reward),
-                novelty=self.novelty.variance(novelty, self.look(env, after)),
+                novelty=self.novelty.variance(novelty, self.input_of_state(env, after)),
             )
 
         return with_novelty
 
-    def raw(self, env: AnyEnvironment, networks: Networks, state: Any, action: Int[Array, ""]) -> Any:
-        return networks.state(self.observe(env, state)), None
+    def raw_outputs(
+        self, env: AnyEnvironment, networks: Networks, state: PyTree, action: Int[Array, ""]
+    ) -> tuple[RawOutputs, Float[Array, "outputs"] | None]:
+        return networks.outputs(self.observe(env, state)), None
 
-    def novelty_input(self, env: AnyEnvironment, before: Any, action: Int[Array, ""], after: Any) -> Array:
-        return self.look(env, after)
+    def novelty_input(
+        self, env: AnyEnvironment, before: PyTree, action: Int[Array, ""], after: PyTree
+    ) -> Shaped[Array, "..."]:
+        return self.input_of_state(env, after)
 
-    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Transition) -> PyTree:
-        """Rewards are known."""
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, transitions: Transition) -> PyTree:
+        """Returns the novelty state as it is: rewards are known."""
         return novelty
 
-    def all_states(self, env: AnyEnvironment) -> Batch | None:
+    def all_states(self, env: AnyEnvironment) -> PyTree | None:
         return None
 
-    def known(self) -> Evaluator:
+    def without_novelty(self) -> Evaluator[AnyEnvironment]:
         return dataclasses.replace(self, novelty=NoNovelty())
 
 
-def decode(networks: Networks, raw: Any) -> StateEstimate:
-    """What raw outputs mean. Without the heads of uncertainty, exploring is exploiting and nothing is uncertain."""
+def decode(networks: Networks, raw: RawOutputs) -> StateEstimate:
+    """Decodes raw outputs. Without an exploration head it is the policy; without a UBE head variances are 0."""
     value = networks.value.codec.decode(raw.value)
     return StateEstimate(
         policy=raw.policy,
         exploration=raw.policy if raw.exploration is None else raw.exploration,
         value=value,
-        ube=jnp.zeros_like(value) if networks.ube is None else networks.ube.codec.decode(raw.ube),
+        ube=jnp.zeros_like(value)
+        if networks.ube is None or raw.ube is None
+        else networks.ube.codec.decode(raw.ube),
     )
 
 
 def _reward_head(networks: Networks) -> Head:
     if networks.reward is None:
-        raise ValueError("a FiniteJudge learns the reward: give networks with a reward head")
+        raise ValueError("a TabularEvaluator learns the reward: give networks with a reward head")
     return networks.reward
 
 
-def all_states(env: Any) -> Batch:
-    """Of a world that numbers them."""
+def all_states(env: AnyFinite) -> PyTree:
+    """Returns the states of a tabular environment, by their index."""
     return jax.vmap(env.state_at)(jnp.arange(env.num_states))
 
 
-def row(table: PyTree, index: Int[Array, ""]) -> Any:
-    """What was computed for each state of a world of few, looked up."""
+def look_up(table: T, index: Int[Array, ""]) -> T:
+    """Returns one row of what was computed for every state."""
     return jax.tree.map(lambda leaf: leaf.at[index].get(mode="clip"), table)
+
+
+def pair_index(env: AnyFinite, state: PyTree, action: Int[Array, ""]) -> Int[Array, ""]:
+    """Returns the number of a pair of state and action."""
+    return env.index(state) * env.num_actions + action

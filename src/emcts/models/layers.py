@@ -1,7 +1,6 @@
-"""Layers that equinox does not have: a one-hot input read as a look-up, and plain stacks of layers."""
+"""Layers that equinox does not have: one-hot inputs as a look-up, perceptrons, a convolutional torso."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -14,7 +13,7 @@ from emcts.types import Key
 class Lookup(eqx.Module):
     """A linear layer for one-hot inputs, given as an index: a row of its weights, no matrix product.
 
-    Rows start with the spread of a layer that has a single input, as a one-hot vector shows it just one.
+    Rows are initialised like those of a layer with a single input, since a one-hot vector has just one.
     """
 
     weight: Float[Array, "inputs outputs"]
@@ -27,17 +26,19 @@ class Lookup(eqx.Module):
 
 
 class Mlp(eqx.Module):
-    """Layers with ReLU between them. The last starts at zero where `quiet`: it then predicts nothing at first."""
+    """Layers with ReLU between them. With `zero_output` the weights of the last layer start at zero."""
 
-    layers: tuple[Any, ...]
+    layers: tuple[Lookup | eqx.nn.Linear, ...]
 
-    def __init__(self, first: Lookup | eqx.nn.Linear, sizes: Sequence[int], *, key: Key, quiet: bool = False):
+    def __init__(
+        self, first: Lookup | eqx.nn.Linear, sizes: Sequence[int], *, key: Key, zero_output: bool = False
+    ):
         keys = jax.random.split(key, max(len(sizes) - 1, 1))
         rest = [
             eqx.nn.Linear(fan_in, fan_out, key=k)
             for fan_in, fan_out, k in zip(sizes[:-1], sizes[1:], keys, strict=False)
         ]
-        if quiet and rest:
+        if zero_output and rest:
             rest[-1] = jax.tree.map(jnp.zeros_like, rest[-1])
         self.layers = (first, *rest)
 
@@ -48,11 +49,11 @@ class Mlp(eqx.Module):
         return last(x)
 
 
-def mlp(first_size: int, sizes: Sequence[int], *, key: Key, finite: bool, quiet: bool = False) -> Mlp:
-    """Layers of `sizes` over one of `first_size` indices (`finite`), or over a vector of that many numbers."""
+def mlp(first_size: int, sizes: Sequence[int], *, key: Key, indexed: bool, zero_output: bool = False) -> Mlp:
+    """Makes layers of `sizes` over one of `first_size` indices (`indexed`), or over a vector of that many numbers."""
     first_key, rest_key = jax.random.split(key)
-    layer = Lookup if finite else eqx.nn.Linear
-    return Mlp(layer(first_size, sizes[0], key=first_key), sizes, key=rest_key, quiet=quiet)
+    layer = Lookup if indexed else eqx.nn.Linear
+    return Mlp(layer(first_size, sizes[0], key=first_key), sizes, key=rest_key, zero_output=zero_output)
 
 
 class ConvTorso(eqx.Module):
@@ -71,3 +72,13 @@ class ConvTorso(eqx.Module):
         planes = jnp.moveaxis(image.astype(jnp.float32), -1, 0)
         hidden = jax.nn.relu(self.conv(planes))
         return jax.nn.relu(self.linear(hidden.reshape(-1)))
+
+
+class ImageEncoder(eqx.Module):
+    """A convolutional torso, and a linear layer that latent states come from."""
+
+    torso: ConvTorso
+    last: eqx.nn.Linear
+
+    def __call__(self, image: Array) -> Float[Array, "latent"]:
+        return self.last(self.torso(image))

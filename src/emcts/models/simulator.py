@@ -1,31 +1,31 @@
-"""AlphaZero's planning model: the environment's own transitions, judged by network and novelty estimator."""
+"""AlphaZero's planning model: the environment's own transitions, evaluated by networks and novelty estimator."""
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment
-from emcts.models.evaluators import Batch, EvaluateState, EvaluateTransition, Evaluator, StateEstimate
+from emcts.models.evaluators import EvaluateState, EvaluateTransition, Evaluator, StateEstimate, Transition
 from emcts.models.networks import Networks
 from emcts.models.ube import leaf_variance
-from emcts.models.world_model import Prior, Transition, Unrolled, WorldModel
+from emcts.models.world_model import Prior, Unroll, WorldModel
 from emcts.novelty import Novelty
-from emcts.types import Key, RecurrentFn, RecurrentFnOutput, RootFnOutput
+from emcts.types import Key, Params, RecurrentFn, RecurrentFnOutput, RootFnOutput
 
-LeafFactor = Callable[[Any], Float[Array, ""]]
+LeafFactor = Callable[[PyTree], Float[Array, ""]]
 
 
 @dataclasses.dataclass(frozen=True)
 class SimulatorPlanningModel:
-    """Embeddings are states of `env`.
+    """A planning model whose embeddings are states of `env`.
 
-    The variance of a leaf's value is `max(u, leaf_factor(leaf) * novelty)`, at most `largest_variance` (`eq:ube_max`),
-    where the novelty is that of the transition into the leaf. Past the end of an episode there is nothing. An episode
-    that was cut off is not over: the edge to its last state counts that state's value in full, and leads no further.
+    The variance of a leaf's value is `max(u, leaf_factor(leaf) * novelty)`, at most `max_variance` (`eq:ube_max`),
+    where the novelty is that of the transition into the leaf. Values and variances are not backed up past a terminal
+    state. An episode that was cut off is not over: the edge to its last state counts that state's value in full, and
+    the search goes no further.
     """
 
     env: AnyEnvironment
@@ -33,57 +33,59 @@ class SimulatorPlanningModel:
     evaluate_transition: EvaluateTransition
     discount: float
     leaf_factor: LeafFactor
-    largest_variance: float
+    max_variance: float
 
-    def root(self, states: Any, prior: Prior) -> RootFnOutput:
+    def root(self, states: PyTree, prior: Prior) -> RootFnOutput:
         estimate = self.estimate(states)
-        variance = jnp.clip(estimate.ube, 0, self.largest_variance)
-        return RootFnOutput(self._legal_only(prior(estimate), states), estimate.value, states, variance)
+        variance = jnp.clip(estimate.ube, 0, self.max_variance)
+        return RootFnOutput(self._mask_invalid(prior(estimate), states), estimate.value, states, variance)
 
-    def illegal(self, states: Any) -> Bool[Array, "B A"]:
+    def invalid_actions(self, states: PyTree) -> Bool[Array, "B A"]:
         return ~jax.vmap(self.env.legal)(states)
 
     def recurrent_fn(self, prior: Prior) -> RecurrentFn:
-        def step(_: Any, key: Key, action: Int[Array, "B"], states: Any) -> tuple[RecurrentFnOutput, Any]:
+        def step(
+            _: Params, key: Key, action: Int[Array, "B"], states: PyTree
+        ) -> tuple[RecurrentFnOutput, PyTree]:
             keys = jax.random.split(key, action.shape[0])
             out, estimate, after, cut_off = jax.vmap(self._step)(states, action, keys)
-            logits = self._legal_only(prior(estimate), after)
+            logits = self._mask_invalid(prior(estimate), after)
             return bootstrap_where(cut_off, out.replace(prior_logits=logits)), after
 
         return step
 
-    def estimate(self, states: Any) -> StateEstimate:
+    def estimate(self, states: PyTree) -> StateEstimate:
         return jax.vmap(self.evaluate_state)(states)
 
-    def step(self, states: Any, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
+    def step(self, states: PyTree, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
         return jax.vmap(self._step)(states, actions, jax.random.split(key, actions.shape[0]))[0]
 
-    def _legal_only(self, logits: Float[Array, "B A"], states: Any) -> Float[Array, "B A"]:
-        return jnp.where(self.illegal(states), -jnp.inf, logits)
+    def _mask_invalid(self, logits: Float[Array, "B A"], states: PyTree) -> Float[Array, "B A"]:
+        return jnp.where(self.invalid_actions(states), -jnp.inf, logits)
 
     def _step(
-        self, state: Any, action: Int[Array, ""], key: Key
-    ) -> tuple[Any, StateEstimate, Any, Bool[Array, ""]]:
+        self, state: PyTree, action: Int[Array, ""], key: Key
+    ) -> tuple[RecurrentFnOutput, StateEstimate, PyTree, Bool[Array, ""]]:
         after, outcome = self.env.step(state, action, key)
-        step = self.evaluate_transition(state, action, after, outcome)
+        transition = self.evaluate_transition(state, action, after, outcome)
         estimate = self.evaluate_state(after)
         out = RecurrentFnOutput(
-            reward=step.reward,
+            reward=transition.reward,
             discount=jnp.where(outcome.terminated, 0.0, self.discount),
             prior_logits=None,
             value=estimate.value,
-            reward_variance=step.reward_variance,
+            reward_variance=transition.reward_variance,
             value_variance=leaf_variance(
-                estimate.ube, step.novelty, self.leaf_factor(after), self.largest_variance
+                estimate.ube, transition.novelty, self.leaf_factor(after), self.max_variance
             ),
         )
         return out, estimate, after, outcome.cut_off
 
 
 def bootstrap_where(cut_off: Bool[Array, "B"], step: RecurrentFnOutput) -> RecurrentFnOutput:
-    """Steps that end where an episode was cut off: `r + g * v` is their reward, and a discount of 0 ends the search.
+    """Makes `r + g * v` the reward of steps after which an episode was cut off, and their discount 0.
 
-    Its variance is that of independent estimates.
+    The variance is that of independent estimates.
     """
     variance = step.reward_variance + step.discount**2 * step.value_variance
     return step.replace(
@@ -95,12 +97,12 @@ def bootstrap_where(cut_off: Bool[Array, "B"], step: RecurrentFnOutput) -> Recur
 
 @dataclasses.dataclass(frozen=True)
 class SimulatorModel:
-    """Plans with the environment itself. `leaf_factor` gives the leaf rule's `c`, of a leaf's state."""
+    """Plans with the environment itself. `leaf_factor` gives the leaf rule's `c`, as a function of the leaf's state."""
 
-    evaluator: Evaluator
+    evaluator: Evaluator[PyTree]
     discount: float
     leaf_factor: LeafFactor
-    largest_variance: float = float("inf")
+    max_variance: float = float("inf")
 
     @property
     def novelty(self) -> Novelty:
@@ -113,35 +115,41 @@ class SimulatorModel:
     def heads(self, networks: Networks) -> Networks:
         return networks
 
-    def models(self, env: AnyEnvironment, networks: Networks) -> Callable[[PyTree], SimulatorPlanningModel]:
-        evaluate_state = self.evaluator.states(env, networks)
-        with_novelty = self.evaluator.steps(env, networks)
-        rule = (self.discount, self.leaf_factor, self.largest_variance)
+    def planning_models(
+        self, env: AnyEnvironment, networks: Networks
+    ) -> Callable[[PyTree], SimulatorPlanningModel]:
+        evaluate_state = self.evaluator.state_fn(env, networks)
+        with_novelty = self.evaluator.transition_fn(env, networks)
+        rule = (self.discount, self.leaf_factor, self.max_variance)
         return lambda novelty: SimulatorPlanningModel(env, evaluate_state, with_novelty(novelty), *rule)
 
-    def known(self) -> WorldModel:
-        return dataclasses.replace(self, evaluator=self.evaluator.known())
+    def without_novelty(self) -> WorldModel[PyTree]:
+        return dataclasses.replace(self, evaluator=self.evaluator.without_novelty())
 
     def unroll(
         self,
         env: AnyEnvironment,
         networks: Networks,
-        states: Any,
+        states: PyTree,
         actions: Int[Array, "K"],
         over: Bool[Array, "K"],
-    ) -> Unrolled:
-        """Each state speaks for itself: an end in between changes nothing."""
-        raw, reward = jax.vmap(self.evaluator.raw, in_axes=(None, None, 0, 0))(env, networks, states, actions)
-        return Unrolled(raw, reward, None, jnp.zeros(over.shape), jnp.ones_like(over))
-
-    def look(self, env: AnyEnvironment, networks: Networks, novelty: PyTree, moves: Transition) -> PyTree:
-        seen = jax.vmap(self.evaluator.novelty_input, in_axes=(None, 0, 0, 0))(
-            env, moves.before, moves.action, moves.after
+    ) -> Unroll:
+        """Evaluates each state by itself: an end of an episode between them changes nothing."""
+        raw, reward = jax.vmap(self.evaluator.raw_outputs, in_axes=(None, None, 0, 0))(
+            env, networks, states, actions
         )
-        return self.evaluator.novelty.update(novelty, seen, moves.counts)
+        return Unroll(raw, reward, None, jnp.zeros(over.shape), jnp.ones_like(over))
 
-    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Transition) -> PyTree:
-        return self.evaluator.record_rewards(env, novelty, moves)
+    def update_novelty(
+        self, env: AnyEnvironment, networks: Networks, novelty: PyTree, transitions: Transition
+    ) -> PyTree:
+        inputs = jax.vmap(self.evaluator.novelty_input, in_axes=(None, 0, 0, 0))(
+            env, transitions.before, transitions.action, transitions.after
+        )
+        return self.evaluator.novelty.update(novelty, inputs, transitions.valid)
 
-    def all_states(self, env: AnyEnvironment) -> Batch | None:
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, transitions: Transition) -> PyTree:
+        return self.evaluator.record_rewards(env, novelty, transitions)
+
+    def all_states(self, env: AnyEnvironment) -> PyTree | None:
         return self.evaluator.all_states(env)

@@ -1,4 +1,4 @@
-"""The uncertainty Bellman equation: what the variance of a value is at a leaf, and how far it reaches."""
+"""The uncertainty Bellman equation: the variance of a value at a leaf, and the horizon it accumulates over."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -7,9 +7,9 @@ from emcts.types import Number
 
 
 def horizon_factor(discount: float, horizon: Number | None = None) -> Float[Array, "*B"]:
-    """How many times a variance can be met in `horizon` steps, discounted: `(1 - g^2H) / (1 - g^2)` (`eq:ube_max`).
+    """Returns the discounted number of times that a variance counts in `horizon` steps (`eq:ube_max`).
 
-    None is an endless horizon, which needs a discount below 1.
+    That is `(1 - g^2H) / (1 - g^2)`. None is an endless horizon, which needs a discount below 1.
     """
     if not 0 <= discount <= 1:
         raise ValueError(f"discount is {discount}: give a number from 0 to 1")
@@ -24,7 +24,7 @@ def horizon_factor(discount: float, horizon: Number | None = None) -> Float[Arra
 def leaf_variance(
     predicted: Float[Array, "*B"], novelty: Float[Array, "*B"], factor: Float[Array, "*B"], largest: float
 ) -> Float[Array, "*B"]:
-    """`max(u, c * eta)`, at most `largest`: a head cannot know of states that it was never trained on."""
-    # An endless horizon has an infinite factor where nothing is discounted: what is known is known there, too.
+    """Returns `max(u, c * eta)`, at most `largest`: a head does not know the states that it was never trained on."""
+    # An undiscounted endless horizon has an infinite factor: a novelty of 0 stays 0 there, too.
     unknown = jnp.where(novelty > 0, factor * novelty, 0.0)
     return jnp.clip(jnp.maximum(predicted, unknown), 0, largest)

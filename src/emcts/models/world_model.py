@@ -1,54 +1,56 @@
-"""What an agent thinks with: networks and a novelty estimator, made into a model that a search can plan with."""
+"""World models: networks and a novelty estimator, made into a model that a search can plan with."""
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment
-from emcts.models.evaluators import Batch, StateEstimate, Transition
-from emcts.models.networks import Networks, Raw
+from emcts.models.evaluators import StateEstimate, Transition
+from emcts.models.networks import Networks, RawOutputs
 from emcts.novelty import Novelty
 from emcts.types import Key, RecurrentFn, RecurrentFnOutput, Replaceable, RootFnOutput, record
 
+State_contra = TypeVar("State_contra", contravariant=True)
 Prior = Callable[[StateEstimate], Float[Array, "B A"]]
 
 
 @runtime_checkable
-class PlanningModel(Protocol):
-    """A model at one moment of training. States are the environment's; what a search walks over is the model's own."""
+class PlanningModel(Protocol[State_contra]):
+    """A model with the networks of one moment. States are the environment's; a search's embeddings are the model's."""
 
-    def root(self, states: Any, prior: Prior) -> RootFnOutput: ...
+    def root(self, states: State_contra, prior: Prior) -> RootFnOutput: ...
 
     def recurrent_fn(self, prior: Prior) -> RecurrentFn: ...
 
-    def illegal(self, states: Any) -> Bool[Array, "B A"]:
-        """The actions that a search must not take from these states."""
+    def invalid_actions(self, states: State_contra) -> Bool[Array, "B A"]:
+        """Returns the actions that a search must not take from these states."""
 
-    def estimate(self, states: Any) -> StateEstimate:
-        """What is thought of a batch of states without a search."""
+    def estimate(self, states: State_contra) -> StateEstimate:
+        """Estimates a batch of states without a search."""
 
-    def step(self, states: Any, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
-        """One step from each state, without a prior."""
+    def step(self, states: State_contra, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
+        """Takes one step from each state, without a prior."""
 
 
 @record
-class Unrolled(Replaceable):
-    """What is said of K states in a row, before it is decoded; a head that there is not says None.
+class Unroll(Replaceable):
+    """The outputs for K consecutive states, undecoded; None for a head that there is not.
 
-    `consistency` is how far a model strayed from the states that were, and `counts` which of the K are of one episode.
+    `consistency` is the distance of predicted states from the encoded ones, and `valid` marks the states of the first
+    episode.
     """
 
-    raw: Raw  # [K]
-    reward: Any  # [K] or None
-    continuation: Any  # [K] or None: whether the episode goes on after the action
+    raw: RawOutputs  # [K]
+    reward: Float[Array, "K outputs"] | None
+    continuation: Float[Array, "K outputs"] | None  # whether the episode continues after the action
     consistency: Float[Array, "K"]
-    counts: Bool[Array, "K"]
+    valid: Bool[Array, "K"]
 
 
 @runtime_checkable
-class WorldModel(Protocol):
-    """Turns networks and the state of a novelty estimator into a planning model, and says how they learn."""
+class WorldModel(Protocol[State_contra]):
+    """Makes planning models from networks and the state of a novelty estimator, and tells how both are updated."""
 
     @property
     def novelty(self) -> Novelty: ...
@@ -58,32 +60,36 @@ class WorldModel(Protocol):
 
     @property
     def uses_simulator(self) -> bool:
-        """Whether a step of its models takes a step of the environment."""
+        """Whether a step of its planning models takes a step of the environment."""
 
-    def heads(self, networks: Any) -> Networks:
-        """Those that losses are of."""
+    def heads(self, networks: PyTree) -> Networks:
+        """Returns the heads that losses are computed for."""
 
-    def models(self, env: AnyEnvironment, networks: Any) -> Callable[[PyTree], PlanningModel]:
-        """The model, given the state of the novelty estimator, which changes more often than the networks."""
+    def planning_models(
+        self, env: AnyEnvironment, networks: PyTree
+    ) -> Callable[[PyTree], PlanningModel[State_contra]]:
+        """Returns the planning model, given the novelty state, which changes more often than the networks."""
 
-    def known(self) -> "Mind":
-        """The same mind without novelty, for searches that have no use for it."""
+    def without_novelty(self) -> "WorldModel[State_contra]":
+        """Returns the same model with a novelty of 0, for searches that do not use it."""
 
     def unroll(
         self,
         env: AnyEnvironment,
-        networks: Any,
-        states: Any,
+        networks: PyTree,
+        states: State_contra,
         actions: Int[Array, "K"],
         over: Bool[Array, "K"],
-    ) -> Unrolled:
-        """What losses are made of: what is said of the states of one story, given its actions."""
+    ) -> Unroll:
+        """Returns the outputs that losses are computed from, for the states of one trajectory and its actions."""
 
-    def look(self, env: AnyEnvironment, networks: Any, novelty: PyTree, moves: Transition) -> PyTree:
-        """The novelty estimator once it was shown these moves."""
+    def update_novelty(
+        self, env: AnyEnvironment, networks: PyTree, novelty: PyTree, transitions: Transition
+    ) -> PyTree:
+        """Returns the novelty state after an update with these transitions."""
 
-    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Transition) -> PyTree:
-        """The novelty estimator once it was told what these moves paid: once for each that was made."""
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, transitions: Transition) -> PyTree:
+        """Returns the novelty state after the rewards were recorded: once for each transition that was experienced."""
 
-    def all_states(self, env: AnyEnvironment) -> Batch | None:
-        """All states, by their index, where the world has so few that each is better thought of once; else None."""
+    def all_states(self, env: AnyEnvironment) -> PyTree | None:
+        """Returns all states by their index if the environment is tabular, to evaluate each once; else None."""

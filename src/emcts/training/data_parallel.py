@@ -1,99 +1,102 @@
-"""One seed on several devices: lanes and samples are dealt out to them, and all learn the same.
+"""Data parallelism for one seed: parallel episodes and batches are sharded over devices, which all learn the same.
 
-Every device runs the same program on its part. What it draws at random, it draws as if it had the whole, so that
-training does not depend on the number of devices, but for rounding.
+Every device runs the same program on its shard. Random numbers are drawn as if a device had all of the data, so that
+training depends on the number of devices by rounding alone.
 """
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
+from emcts.types import Key
+
 AXIS = "data"
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
 class DataParallel:
-    """Over `count` devices, along the axis `data` of the mesh. Parts are equal, and in the order of the devices."""
+    """Shards of equal size over `num_devices`, in the order of the devices along the axis `data` of the mesh."""
 
-    count: int = 1
+    num_devices: int = 1
 
     @property
     def index(self) -> Int[Array, ""]:
-        """Which of the devices this is."""
-        return jax.lax.axis_index(AXIS) if self.count > 1 else jnp.int32(0)
+        """The number of this device."""
+        return jax.lax.axis_index(AXIS) if self.num_devices > 1 else jnp.int32(0)
 
-    def part(self, whole: PyTree, axis: int = 0) -> PyTree:
-        """Of what all devices have, the part of this one."""
-        if self.count == 1:
-            return whole
+    def shard(self, tree: PyTree, axis: int = 0) -> PyTree:
+        """Returns this device's shard of arrays that all devices have."""
+        if self.num_devices == 1:
+            return tree
 
         def cut(leaf: Array) -> Array:
-            size = leaf.shape[axis] // self.count
+            size = leaf.shape[axis] // self.num_devices
             return jax.lax.dynamic_slice_in_dim(leaf, self.index * size, size, axis)
 
-        return jax.tree.map(cut, whole)
+        return jax.tree.map(cut, tree)
 
-    def whole(self, part: PyTree, axis: int = 0) -> PyTree:
-        """The parts of all devices, joined."""
-        if self.count == 1:
-            return part
-        return jax.tree.map(lambda leaf: jax.lax.all_gather(leaf, AXIS, axis=axis, tiled=True), part)
+    def gather(self, shards: PyTree, axis: int = 0) -> PyTree:
+        """Concatenates the shards of all devices."""
+        if self.num_devices == 1:
+            return shards
+        return jax.tree.map(lambda leaf: jax.lax.all_gather(leaf, AXIS, axis=axis, tiled=True), shards)
 
-    def total(self, part: PyTree) -> PyTree:
-        """The sum over all devices."""
-        return part if self.count == 1 else jax.lax.psum(part, AXIS)
+    def sum(self, tree: PyTree) -> PyTree:
+        """Sums over all devices."""
+        return tree if self.num_devices == 1 else jax.lax.psum(tree, AXIS)
 
-    def largest(self, part: Array) -> Array:
-        return part if self.count == 1 else jax.lax.pmax(part, AXIS)
+    def max(self, array: Array) -> Array:
+        """Returns the largest value of all devices."""
+        return array if self.num_devices == 1 else jax.lax.pmax(array, AXIS)
 
-    def deal(self, rows: PyTree, groups: int) -> PyTree:
-        """Rows that are each on one device, and zero on the others, to where they belong.
+    def scatter(self, rows: PyTree, groups: int) -> PyTree:
+        """Moves rows to their shards: each row is on one device, and zero on the others.
 
-        They are in so many groups, one after the other, and every device gets its part of each.
+        Rows form `groups` of equal size, one after the other; every device gets its shard of each group.
         """
-        if self.count == 1:
+        if self.num_devices == 1:
             return rows
 
-        def to_their_place(leaf: Array) -> Array:
+        def reduce_scatter(leaf: Array) -> Array:
             number = leaf.astype(jnp.int32) if leaf.dtype == bool else leaf
             grouped = number.reshape(groups, len(leaf) // groups, *leaf.shape[1:])
-            sharded_axes = jax.lax.psum_scatter(grouped, AXIS, scatter_dimension=1, tiled=True)
-            return jax.lax.collapse(sharded_axes, 0, 2).astype(leaf.dtype)
+            scattered = jax.lax.psum_scatter(grouped, AXIS, scatter_dimension=1, tiled=True)
+            return jax.lax.collapse(scattered, 0, 2).astype(leaf.dtype)
 
-        return jax.tree.map(to_their_place, rows)
+        return jax.tree.map(reduce_scatter, rows)
 
-    def work(self, function: Callable[..., Any], *rows: PyTree) -> PyTree:
-        """A function of rows that all devices have: each computes a part, and all get the whole."""
-        if self.count == 1:
+    def map_rows(self, function: Callable[..., PyTree], *rows: PyTree) -> PyTree:
+        """Applies a function to rows that all devices have: each device computes a shard, all get the result."""
+        if self.num_devices == 1:
             return function(*rows)
         number = jax.tree.leaves(rows)[0].shape[0]
-        padded = jnp.minimum(jnp.arange(-(-number // self.count) * self.count), number - 1)
-        mine = self.part(jax.tree.map(lambda leaf: leaf[padded], rows))
-        return jax.tree.map(lambda leaf: leaf[:number], self.whole(function(*mine)))
+        padded = jnp.minimum(jnp.arange(-(-number // self.num_devices) * self.num_devices), number - 1)
+        shard = self.shard(jax.tree.map(lambda leaf: leaf[padded], rows))
+        return jax.tree.map(lambda leaf: leaf[:number], self.gather(function(*shard)))
 
-    def check(self, number: int, what: str) -> None:
-        """That so many can be dealt out."""
-        if number % self.count:
+    def check_divisible(self, number: int, what: str) -> None:
+        """Raises unless `number` can be sharded evenly."""
+        if number % self.num_devices:
             raise ValueError(
-                f"{what} is {number}, which {self.count} devices cannot share evenly: give a seed fewer devices"
+                f"{what} is {number}, which {self.num_devices} devices cannot share evenly: give a seed fewer devices"
             )
 
 
 SINGLE_DEVICE = DataParallel()
-"""A seed on one device."""
 
 
-def per_example(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a key and batches, for each row by itself, with a key of its own.
+def per_example(function: Callable[..., T]) -> Callable[..., T]:
+    """Maps a function of a key and batches over their rows, with one key per row.
 
-    What comes out then does not depend on which other rows are in the batch.
+    The result of a row does not depend on the other rows of the batch.
     """
 
-    def one(key: Any, *rows: Any) -> Any:
+    def one(key: Key, *rows: PyTree) -> T:
         batches = jax.tree.map(lambda leaf: leaf[None], rows)
         return jax.tree.map(lambda leaf: leaf[0], function(key, *batches))
 

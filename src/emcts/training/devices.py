@@ -1,4 +1,4 @@
-"""Which devices train what: a mesh with two axes, seeds and data."""
+"""The mesh that a run trains on: seeds along one axis, the data of a seed along the other."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ SEEDS = "seeds"
 
 @dataclass(frozen=True)
 class DeviceLayout:
-    """`seeds` groups of devices have the seeds; in each, the lanes and batches of a seed are spread over `data`."""
+    """`seeds` groups of devices share the seeds; a group shards the data of each of its seeds over `data` devices."""
 
     seeds: int = 1
     data: int = 1
@@ -33,7 +33,7 @@ class DeviceLayout:
         return self.seeds * self.data
 
     def mesh(self) -> Mesh:
-        """Over the first devices, of all processes."""
+        """Returns a mesh over the first devices of all processes."""
         devices = jax.devices()
         if self.size > len(devices):
             raise ValueError(
@@ -44,7 +44,10 @@ class DeviceLayout:
 
 
 def best_layout(num_seeds: int, num_devices: int, can_share: Callable[[int], bool]) -> DeviceLayout:
-    """As many of the devices as can be used; of several ways, the one with the most groups: they need not talk."""
+    """Returns the layout that uses the most devices; of several, the one with the most groups, which communicate least.
+
+    `can_share` tells whether a seed can be sharded over a number of devices.
+    """
     fitting = [
         DeviceLayout(seeds, data)
         for seeds in _divisors(num_seeds)

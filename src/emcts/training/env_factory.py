@@ -1,137 +1,38 @@
-"""The worlds that seeds train in: one environment for all, or one per seed, of the same shapes."""
+"""Environments for each seed: the same for all, or one of the same shapes per seed."""
 
 import dataclasses
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, PyTree
+from jaxtyping import PyTree
 
-from emcts.envs import AnyEnvironment, DeepSea, Outcome, Subleq
+from emcts.envs.base import AnyEnvironment
 
 
 @runtime_checkable
 class EnvFactory(Protocol):
-    """`draw` makes what differs between seeds, on the host; `world` the environment, inside of `vmap`."""
+    """Makes environments. `params` is what differs between seeds: drawn on the host, and an array inside of `vmap`."""
 
-    def draw(self, seed: int) -> PyTree: ...
+    def params(self, seed: int) -> PyTree: ...
 
-    def world(self, drawn: PyTree) -> Any: ...
+    def make(self, params: PyTree) -> AnyEnvironment: ...
 
     @property
-    def example(self) -> Any:
-        """One of the worlds, to read sizes from."""
-
-    def pack(self, state: Any) -> PyTree:
-        """As little of a state as it can be rebuilt from: what the replay keeps."""
-
-    def unpack(self, env: Any, packed: PyTree) -> Any: ...
-
-    def success(self, env: Any, after: Any, outcome: Outcome) -> Bool[Array, ""]:
-        """Whether this step did what the world is about."""
-
-    def good_episode(self, env: Any, after: Any) -> Bool[Array, ""] | None:
-        """Whether an episode that ends in this state has no regret, as bsuite scores it; None where nothing says so."""
-
-    def artifact(self, after: Any) -> PyTree:
-        """What a run keeps of a success; () if nothing."""
+    def example(self) -> AnyEnvironment:
+        """One of the environments, to read sizes from."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SharedEnv:
-    """Every seed has the same environment, and success is a reward.
-
-    An environment that has `strayed(state)` says by it which episodes are good.
-    """
+    """The same environment for every seed."""
 
     env: AnyEnvironment
 
-    def draw(self, seed: int) -> PyTree:
+    def params(self, seed: int) -> PyTree:
         return ()
 
-    def world(self, drawn: PyTree) -> AnyEnvironment:
+    def make(self, params: PyTree) -> AnyEnvironment:
         return self.env
 
     @property
     def example(self) -> AnyEnvironment:
         return self.env
-
-    def pack(self, state: Any) -> PyTree:
-        return state
-
-    def unpack(self, env: AnyEnvironment, packed: PyTree) -> Any:
-        return packed
-
-    def success(self, env: AnyEnvironment, after: Any, outcome: Outcome) -> Bool[Array, ""]:
-        return outcome.reward > 0
-
-    def good_episode(self, env: AnyEnvironment, after: Any) -> Bool[Array, ""] | None:
-        strayed: Any = getattr(env, "strayed", None)
-        return None if strayed is None else ~strayed(after)
-
-    def artifact(self, after: Any) -> PyTree:
-        return ()
-
-
-@dataclasses.dataclass(frozen=True)
-class DeepSeaFactory:
-    """Each seed has an action map of its own; success is the treasure."""
-
-    size: int
-    stochastic: bool = False
-
-    def draw(self, seed: int) -> PyTree:
-        return DeepSea(self.size, seed=seed).right_actions
-
-    def world(self, drawn: PyTree) -> DeepSea:
-        return self.example.with_map(drawn)
-
-    @property
-    def example(self) -> DeepSea:
-        return DeepSea(self.size, stochastic=self.stochastic)
-
-    def pack(self, state: Any) -> PyTree:
-        return state
-
-    def unpack(self, env: DeepSea, packed: PyTree) -> Any:
-        return packed
-
-    def success(self, env: DeepSea, after: Any, outcome: Outcome) -> Bool[Array, ""]:
-        return env.solved(after)
-
-    def good_episode(self, env: DeepSea, after: Any) -> Bool[Array, ""] | None:
-        return ~env.strayed(after)
-
-    def artifact(self, after: Any) -> PyTree:
-        return ()
-
-
-@dataclasses.dataclass(frozen=True)
-class Programs:
-    """SUBLEQ. A state is rebuilt from its program by running it, and a success is kept as its words."""
-
-    env: Subleq
-
-    def draw(self, seed: int) -> PyTree:
-        return ()
-
-    def world(self, drawn: PyTree) -> Subleq:
-        return self.env
-
-    @property
-    def example(self) -> Subleq:
-        return self.env
-
-    def pack(self, state: Any) -> PyTree:
-        return {"words": state.words, "num_words": state.num_words.astype(jnp.uint8), "task": state.task}
-
-    def unpack(self, env: Subleq, packed: PyTree) -> Any:
-        return env.written(packed["words"], packed["num_words"].astype(jnp.int32), packed["task"])
-
-    def success(self, env: Subleq, after: Any, outcome: Outcome) -> Bool[Array, ""]:
-        return outcome.reward > 0
-
-    def good_episode(self, env: Subleq, after: Any) -> Bool[Array, ""] | None:
-        return None
-
-    def artifact(self, after: Any) -> PyTree:
-        return {"words": after.words, "num_words": after.num_words}

@@ -1,58 +1,96 @@
-"""Judging episodes: whether an evaluation solved the task, and the average regret of the training episodes.
-
-Both go by the environment's own judgement where it has one, for returns may be noisy.
-"""
+"""Evaluation: episodes played to their end, and whether they solve the task."""
 
 import dataclasses
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from emcts.types import Replaceable, record
+from emcts.envs.base import AnyEnvironment, is_success
+from emcts.types import Key, Replaceable, record
 
 
 @record
 class EvaluationResult(Replaceable):
-    """Of each episode. `solved` is the environment's judgement (`Worlds.success`): rewards may be noisy."""
+    """Returns and lengths of episodes. `solved` is the environment's own criterion: rewards may be noisy."""
 
     episode_return: Float[Array, "E"]
     length: Int[Array, "E"]
     solved: Bool[Array, "E"]
 
 
-MOST_REGRET = 2**30  # of a balance of regret, which stays there and does not wrap
-SolvedFraction = Callable[
-    [EvaluationResult], Float[Array, ""]
-]  # from 0 to 1; with 1 the task counts as solved
+SolvedFraction = Callable[[EvaluationResult], Float[Array, ""]]  # from 0 to 1; 1 counts as solved
 
 
-def episodes_solved(evaluation: EvaluationResult) -> Float[Array, ""]:
-    """The share of the episodes that were solved."""
+def episodes_solved(result: EvaluationResult) -> Float[Array, ""]:
+    """Returns the fraction of the episodes that were solved."""
     # A sum divided by a count may round to less than 1.
-    return jnp.where(evaluation.solved.all(), 1.0, evaluation.solved.mean())
+    return jnp.where(result.solved.all(), 1.0, result.solved.mean())
 
 
 @dataclasses.dataclass(frozen=True)
 class ReturnReached:
-    """1 if the mean return is at least `wanted`, else 0: for environments without a judgement of their own.
+    """1 if the mean return is at least `threshold`, else 0: for environments without a criterion of their own.
 
-    Where rewards are noisy, a lucky evaluation reaches it too.
+    Where rewards are noisy, a lucky evaluation reaches the threshold too.
     """
 
-    wanted: float
+    threshold: float
 
-    def __call__(self, evaluation: EvaluationResult) -> Float[Array, ""]:
-        return jnp.where(evaluation.episode_return.mean() >= self.wanted, 1.0, 0.0)
+    def __call__(self, result: EvaluationResult) -> Float[Array, ""]:
+        return jnp.where(result.episode_return.mean() >= self.threshold, 1.0, 0.0)
 
 
-def regret_balance(
-    balance: Int[Array, ""], over: Bool[Array, "L"], good: Bool[Array, "L"]
-) -> Int[Array, "L"]:
-    """9 for each good episode so far less 1 for each other one, once each lane in turn has made its move.
+@record
+class _Episodes(Replaceable):
+    state: PyTree
+    over: Bool[Array, "E"]
+    episode_return: Float[Array, "E"]
+    length: Int[Array, "E"]
+    solved: Bool[Array, "E"]
+    time: Int[Array, ""]
 
-    bsuite's regret of an episode is 0 if it was good and 1 if not (`DeepSea.strayed`). So the average regret over all
-    episodes is below 90% just when this is above 0.
+
+def play_episodes(
+    env: AnyEnvironment,
+    policy: Callable[[Key, PyTree], Int[Array, "E"]],
+    key: Key,
+    *,
+    num_episodes: int,
+    max_steps: int,
+) -> EvaluationResult:
+    """Plays episodes side by side. One that has not ended after `max_steps` is cut off.
+
+    `policy` chooses actions for a batch of states.
     """
-    change = jnp.where(over, jnp.where(good, 9, -1), 0)
-    return jnp.clip(balance + jnp.cumsum(change, dtype=jnp.int32), -MOST_REGRET, MOST_REGRET)
+    init_key, play_key = jax.random.split(key)
+
+    def unfinished(episodes: _Episodes) -> Bool[Array, ""]:
+        return ~jnp.all(episodes.over) & (episodes.time < max_steps)
+
+    def step(episodes: _Episodes) -> _Episodes:
+        # The key is not carried: under `vmap` over seeds, that of a seed whose episodes are over would be reused.
+        action_key, step_key = jax.random.split(jax.random.fold_in(play_key, episodes.time))
+        actions = policy(action_key, episodes.state)
+        after, outcome = jax.vmap(env.step)(episodes.state, actions, jax.random.split(step_key, num_episodes))
+        success = jax.vmap(lambda after, outcome: is_success(env, after, outcome))(after, outcome)
+        return _Episodes(
+            state=after,
+            over=episodes.over | outcome.over,
+            episode_return=episodes.episode_return + jnp.where(episodes.over, 0.0, outcome.reward),
+            length=episodes.length + ~episodes.over,
+            solved=episodes.solved | (success & ~episodes.over),
+            time=episodes.time + 1,
+        )
+
+    start = _Episodes(
+        state=jax.vmap(env.init)(jax.random.split(init_key, num_episodes)),
+        over=jnp.zeros(num_episodes, bool),
+        episode_return=jnp.zeros(num_episodes),
+        length=jnp.zeros(num_episodes, jnp.int32),
+        solved=jnp.zeros(num_episodes, bool),
+        time=jnp.int32(0),
+    )
+    end = jax.lax.while_loop(unfinished, step, start)
+    return EvaluationResult(end.episode_return, end.length, end.solved)

@@ -1,96 +1,177 @@
-"""What training asks of an agent, be it one that plans or one that does not."""
+"""The protocol that training asks of an agent, whatever its algorithm."""
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, Self, TypeVar, runtime_checkable
 
-from jaxtyping import Array, Float, PyTree, Shaped
+from jaxtyping import Array, Bool, Float, PyTree, Shaped
 
-from emcts.agents.mcts.acting import RolloutStats
-from emcts.agents.mcts.agent import ExplorationSchedule, Schedule
-from emcts.agents.mcts.simulator_steps import SimulatorRates
-from emcts.agents.mcts.state import TrainingLog
 from emcts.training.data_parallel import DataParallel
 from emcts.training.env_factory import EnvFactory
 from emcts.training.evaluation import EvaluationResult, SolvedFraction
-from emcts.types import Key
+from emcts.training.log import TrainingLog
+from emcts.types import Key, Replaceable, record
 
-Maps = Callable[[Any], Mapping[str, Float[Array, "N N"]]]
+Maps = Mapping[str, Float[Array, "N N"]]
+
+
+class TrainingState(Protocol):
+    """A seed in the middle of training: a record of arrays, with these fields and those of the agent."""
+
+    @property
+    def key(self) -> Key: ...
+
+    @property
+    def evaluation_key(self) -> Key: ...
+
+    @property
+    def env_params(self) -> PyTree: ...
+
+    @property
+    def log(self) -> TrainingLog: ...
+
+    def replace(self, **changes: PyTree) -> Self: ...
+
+
+StateT = TypeVar("StateT", bound=TrainingState)
+
+
+@record
+class RolloutStats(Replaceable):
+    """What happened in each step of each parallel episode. `episode_return` counts where an episode ended."""
+
+    ended: Bool[Array, "... E"]
+    episode_return: Float[Array, "... E"]
+    success: Bool[Array, "... E"]
+    value_std: Float[Array, "... E"]  # at the root of the search
+    artifact: PyTree
 
 
 @runtime_checkable
-class EvaluationPlan(Protocol):
-    """How an agent is evaluated after each chunk, and what counts as solved; None if nothing does."""
+class UpdateStats(Protocol):
+    """The losses of an update: their weighted total, and a record of its parts."""
 
     @property
-    def episodes(self) -> int: ...
+    def total(self) -> Float[Array, "..."]: ...
 
     @property
-    def beta(self) -> float: ...
+    def losses(self) -> PyTree: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class ExplorationSchedule:
+    """Parallel episodes: the beta of each, and whether it explores."""
+
+    betas: tuple[float, ...]
+    exploring: tuple[bool, ...]
+
+    def __post_init__(self) -> None:
+        if not self.betas or len(self.betas) != len(self.exploring):
+            raise ValueError(
+                f"{len(self.betas)} betas for {len(self.exploring)} episodes: give one for each, and at least one"
+            )
 
     @property
-    def solved(self) -> SolvedFraction | None: ...
+    def num_envs(self) -> int:
+        return len(self.betas)
+
+
+@dataclasses.dataclass(frozen=True)
+class UpdateSchedule:
+    """An iteration is `rollout_length` steps of all parallel episodes, then `updates` of the networks.
+
+    There are no updates before `warmup_steps`. Target networks are copied every `target_period` iterations.
+    """
+
+    rollout_length: int
+    updates: int
+    warmup_steps: int
+    target_period: int = 1
+
+    def __post_init__(self) -> None:
+        check_positive(self, "schedule", "rollout_length", "updates", "target_period")
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluationConfig:
+    """Evaluation after each chunk: greedy episodes without exploration. One that lasts `max_steps` is cut off."""
+
+    episodes: int
+    max_steps: int
+    beta: float = 0.0
+    solved: SolvedFraction | None = None  # None: the task cannot be solved, only played better
+
+    def __post_init__(self) -> None:
+        check_positive(self, "evaluation", "episodes", "max_steps")
+
+
+@dataclasses.dataclass(frozen=True)
+class SimulatorRates:
+    """Calls of the environment's `step` by planning, beside the steps of the agent: for one seed."""
+
+    acting: int = 0  # for each environment step
+    reanalyse: int = 0  # for each iteration with updates
+    evaluation: int = 0  # for each step of an evaluation episode
 
 
 @runtime_checkable
-class Learner(Protocol):
-    """An agent, for one seed. Its state is a record that has a `key`, an `evaluation_key`, its `world` and a `log`."""
+class Learner(Protocol[StateT]):
+    """An agent that learns, for one seed."""
 
     @property
     def env_factory(self) -> EnvFactory: ...
 
     @property
-    def lanes(self) -> ExplorationSchedule: ...
+    def exploration(self) -> ExplorationSchedule: ...
 
     @property
-    def schedule(self) -> Schedule: ...
+    def schedule(self) -> UpdateSchedule: ...
 
     @property
-    def evaluation(self) -> EvaluationPlan: ...
+    def evaluation(self) -> EvaluationConfig: ...
 
     @property
     def steps_per_iteration(self) -> int: ...
 
     @property
-    def simulator_rates(self) -> SimulatorRates:
-        """How many steps of the environment planning takes, beside those that act."""
+    def simulator_rates(self) -> SimulatorRates: ...
 
     @property
-    def maps(self) -> Maps | None:
-        """What it thinks of every cell of a grid, by name; None if the world is no grid."""
+    def maps(self) -> Callable[[StateT], Maps] | None:
+        """A function that estimates every cell of a grid, by name; None if the environment is no grid."""
 
-    def init(self, key: Key, world: PyTree) -> Any:
-        """The whole of it, however many devices it is spread over afterwards."""
+    def init(self, key: Key, env_params: PyTree) -> StateT:
+        """Returns the whole state, however many devices it is sharded over afterwards."""
 
-    def over(self, data_parallel: DataParallel) -> "Learner":
-        """The same, where each device has a part of the state and all but `init` run on all devices at once.
+    def on_devices(self, data_parallel: DataParallel) -> Self:
+        """Returns the same agent with its state sharded: all methods but `init` then run on all devices at once.
 
-        Refuses what cannot be shared evenly.
+        Raises if the data cannot be sharded evenly.
         """
 
-    def sharded_axes(self, state: Any) -> Any:
-        """The axis of each array of the state that devices have parts of; -1 where each has the whole."""
+    def sharded_axes(self, state: StateT) -> PyTree:
+        """Returns the axis along which each array of the state is sharded; -1 where each device has the whole."""
 
-    def act(self, state: Any) -> tuple[Any, RolloutStats]:
-        """Plays `schedule.moves` moves of all lanes."""
+    def act(self, state: StateT) -> tuple[StateT, RolloutStats]:
+        """Steps all parallel episodes `schedule.rollout_length` times."""
 
-    def learn(self, state: Any, progress: Float[Array, ""]) -> tuple[Any, Any]:
-        """Updates what it has learned, and tells a record with the `total` loss and its parts, `losses`.
+    def learn(self, state: StateT, progress: Float[Array, ""]) -> tuple[StateT, UpdateStats]:
+        """Updates the networks. `progress` goes from 0 to 1 over the whole training."""
 
-        `progress` goes from 0 to 1 over the whole training.
-        """
+    def refresh_target(self, state: StateT) -> StateT:
+        """Copies the networks to the target networks where that is due. Called after each iteration."""
 
-    def refresh_target(self, state: Any) -> Any:
-        """Is called after each iteration."""
+    def evaluate(self, state: StateT, key: Key, *, episodes: int, beta: float) -> EvaluationResult: ...
 
-    def evaluate(self, state: Any, key: Key, *, episodes: int, beta: float) -> EvaluationResult: ...
+    def states_discovered(self, state: StateT) -> Shaped[Array, ""] | None:
+        """Returns how many states were seen; None if they are not counted."""
 
-    def discovered(self, state: Any) -> Shaped[Array, ""] | None:
-        """How many states it knows; None if it does not count them."""
-
-    def table_occupancy(self, state: Any) -> Float[Array, ""] | None:
-        """The share of its hash table in use; None if it has none."""
+    def table_occupancy(self, state: StateT) -> Float[Array, ""] | None:
+        """Returns the used fraction of the hash table; None if there is none."""
 
 
-def states_visited(log: TrainingLog) -> Shaped[Array, ""] | None:
-    """Of a world of few states; None of any other."""
-    return (log.visits > 0).sum() if log.visits.shape[0] else None
+def check_positive(config: object, what: str, *names: str) -> None:
+    """Raises unless these fields of a configuration are at least 1."""
+    for name in names:
+        if getattr(config, name) < 1:
+            raise ValueError(f"{what}.{name} is {getattr(config, name)}: give at least 1")

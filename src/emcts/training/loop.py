@@ -1,13 +1,10 @@
-"""The training loop of every agent: act, learn, again. One program for a whole chunk, for one seed."""
-
-from typing import Any
+"""The training loop of every agent: act, learn, again. A chunk of iterations is one program, for one seed."""
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from emcts.agents.mcts.acting import RolloutStats
-from emcts.training.learner import Learner
+from emcts.training.learner import Learner, RolloutStats, StateT, UpdateStats
 from emcts.types import Replaceable, record
 
 
@@ -15,33 +12,33 @@ from emcts.types import Replaceable, record
 class Metrics(Replaceable):
     """What an iteration did."""
 
-    played: RolloutStats
-    learned: Any
+    rollout: RolloutStats
+    update: UpdateStats
 
 
 def iteration(
-    learner: Learner, state: Any, learning: Bool[Array, ""], progress: Float[Array, ""]
-) -> tuple[Any, Metrics]:
-    """Acts, then learns unless it is still warming up: what was learned is NaN then."""
-    state, played = learner.act(state)
+    learner: Learner[StateT], state: StateT, learning: Bool[Array, ""], progress: Float[Array, ""]
+) -> tuple[StateT, Metrics]:
+    """Acts, then learns unless `learning` is False: the statistics of the update are then NaN."""
+    state, rollout = learner.act(state)
     learn = jax.jit(learner.learn)  # traced once, for its shapes and for itself
     _, shapes = jax.eval_shape(learn, state, progress)
     nothing = jax.tree.map(lambda leaf: jnp.full(leaf.shape, jnp.nan, leaf.dtype), shapes)
-    state, learned = jax.lax.cond(
+    state, update = jax.lax.cond(
         learning, lambda state: learn(state, progress), lambda state: (state, nothing), state
     )
     state = state.replace(
         log=state.log.replace(env_steps=state.log.env_steps.add(learner.steps_per_iteration))
     )
-    return learner.refresh_target(state), Metrics(played, learned)
+    return learner.refresh_target(state), Metrics(rollout, update)
 
 
 def run_chunk(
-    learner: Learner, state: Any, learning: Bool[Array, "K"], progress: Float[Array, "K"]
-) -> tuple[Any, Metrics]:
-    """As many iterations as there are flags; metrics have a leading axis of that many."""
+    learner: Learner[StateT], state: StateT, learning: Bool[Array, "K"], progress: Float[Array, "K"]
+) -> tuple[StateT, Metrics]:
+    """Runs one iteration for each flag in `learning`; metrics have a leading axis of iterations."""
 
-    def step(state: Any, inputs: Any) -> tuple[Any, Metrics]:
+    def step(state: StateT, inputs: tuple[Array, Array]) -> tuple[StateT, Metrics]:
         return iteration(learner, state, *inputs)
 
     return jax.lax.scan(step, state, (learning, progress))

@@ -1,54 +1,56 @@
-"""Training as a run sees it: all seeds at once, one chunk after the other, the host in between.
+"""Training of all seeds at once, chunk by chunk, as a run drives it.
 
-One program runs on every device of a mesh, each on its seeds, and on its part of those that devices share.
+One program runs on every device of a mesh, each on its seeds, and on its shard of those that devices share.
 """
 
 import dataclasses
 import functools
 import zlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, PyTree, Shaped, UInt32
 
-from emcts.agents.mcts.simulator_steps import SimulatorRates
-from emcts.agents.mcts.state import TrainingLog, evaluation_keys, first_time
 from emcts.counter import NEVER, Counter
+from emcts.envs.base import ArtifactEnvironment
 from emcts.runs.trainer import Find, Progress
 from emcts.training.data_parallel import AXIS, DataParallel
 from emcts.training.devices import SEEDS, DeviceLayout, best_layout
 from emcts.training.evaluation import EvaluationResult
-from emcts.training.learner import Learner
+from emcts.training.learner import Learner, Maps, RolloutStats, SimulatorRates, StateT, UpdateStats
+from emcts.training.log import TrainingLog, evaluation_keys, first_time
 from emcts.training.loop import run_chunk
 from emcts.types import Key, Replaceable, record
+
+Specs = PyTree  # of PartitionSpec
 
 
 @record
 class Report(Replaceable):
-    """What the host reads after a chunk, of one seed."""
+    """What the host reads after a chunk, for one seed."""
 
-    learned: Any
+    update: UpdateStats
     evaluation: EvaluationResult
-    solved: Float[Array, "..."]  # the share of the evaluation, NaN without a notion of it
-    discovered: Any  # states, or None
-    table_occupancy: Any  # a share, or None
+    solved: Float[Array, "..."]  # the fraction of the evaluation, NaN if the task cannot be solved
+    discovered: Shaped[Array, "..."] | None  # states
+    table_occupancy: Float[Array, "..."] | None
     log: TrainingLog
 
 
 @dataclasses.dataclass(frozen=True)
-class SeedTrainer:
+class SeedTrainer(Generic[StateT]):
     """Trains `seeds` of an agent side by side, and evaluates them after each chunk of iterations.
 
-    Without a `layout`, all devices are used as far as seeds, lanes and batches can be shared among them. Trainers of
-    different `name` draw different random numbers for the same seed, so that agents can be compared as independent.
+    Without a `layout`, all devices are used as far as seeds, episodes and batches can be sharded. Trainers of different
+    `name` draw different random numbers for the same seed, so that agents can be compared as independent samples.
     """
 
-    learner: Learner
+    learner: Learner[StateT]
     seeds: tuple[int, ...]
     total_env_steps: int
     iterations_per_chunk: int
@@ -62,75 +64,82 @@ class SeedTrainer:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: give at least 1")
 
-    def on(self, layout: DeviceLayout) -> "SeedTrainer":
-        """The same on these devices."""
+    def on(self, layout: DeviceLayout) -> "SeedTrainer[StateT]":
+        """Returns the same trainer on these devices."""
         if len(self.seeds) % layout.seeds:
             raise ValueError(
                 f"{len(self.seeds)} seeds cannot be shared evenly by {layout.seeds} groups of devices: "
                 "change one of them"
             )
-        self.learner.over(DataParallel(layout.data))
+        self.learner.on_devices(DataParallel(layout.data))
         return dataclasses.replace(self, layout=layout)
 
-    def init(self) -> Any:
-        env_factory = [self.learner.env_factory.draw(seed) for seed in self.seeds]
-        stacked = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *env_factory)
+    def init(self) -> StateT:
+        params = [self.learner.env_factory.params(seed) for seed in self.seeds]
+        stacked = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *params)
         return self._init(np.array(self.seeds, np.uint32), stacked)
 
-    def advance(self, state: Any) -> tuple[Any, Progress]:
+    def advance(self, state: StateT) -> tuple[StateT, Progress]:
         per_iteration = self.learner.steps_per_iteration
         first = int(self._env_steps(state.log)) // per_iteration
         numbers = np.arange(first, first + self.iterations_per_chunk)
-        learning = (numbers + 1) * per_iteration >= self.learner.schedule.warm_up
-        share = np.clip(numbers * per_iteration / self.total_env_steps, 0, 1).astype(np.float32)
-        state, *told = self._advance(state, learning, share)
-        return state, self._progress(*jax.device_get(told))
+        learning = (numbers + 1) * per_iteration >= self.learner.schedule.warmup_steps
+        progress = np.clip(numbers * per_iteration / self.total_env_steps, 0, 1).astype(np.float32)
+        state, *results = self._advance(state, learning, progress)
+        return state, self._progress(*jax.device_get(results))
 
     def evaluate(
-        self, state: Any, *, episodes: int, beta: float, seed: int
+        self, state: StateT, *, episodes: int, beta: float, seed: int
     ) -> Mapping[str, Float[np.ndarray, "S E"]]:
         keys = jax.random.split(_named(jax.random.key(seed), f"{self.name}/evaluate"), len(self.seeds))
-        one = functools.partial(self._part.evaluate, episodes=episodes, beta=beta)
-        out = jax.device_get(self._everywhere(one, (self._specs, P(SEEDS)), P(SEEDS))(state, keys))
-        played = {"return": out.episode_return, "length": out.length.astype(np.float64)}
-        estimate = self.learner.evaluation.solved is not None
-        return {**played, "solved": out.solved.astype(np.float64)} if estimate else played
+        one = functools.partial(self._sharded.evaluate, episodes=episodes, beta=beta)
+        result = jax.device_get(self._all_seeds(one, (self._specs, P(SEEDS)), P(SEEDS))(state, keys))
+        episodes_of = {"return": result.episode_return, "length": result.length.astype(np.float64)}
+        if self.learner.evaluation.solved is None:
+            return episodes_of
+        return {**episodes_of, "solved": result.solved.astype(np.float64)}
 
-    def maps(self, state: Any) -> Mapping[str, Float[np.ndarray, "S N N"]]:
+    def maps(self, state: StateT) -> Mapping[str, Float[np.ndarray, "S N N"]]:
         return {} if self._maps is None else jax.device_get(self._maps(state))
 
     @functools.cached_property
     def mesh(self) -> Mesh:
-        layout = self.layout or best_layout(len(self.seeds), len(jax.devices()), self._can_share)
+        layout = self.layout or best_layout(len(self.seeds), len(jax.devices()), self._can_shard)
         return layout.mesh()
 
     @functools.cached_property
-    def shardings(self) -> Any:
-        """Of the state, array by array."""
-        return jax.tree.map(lambda spec: NamedSharding(self.mesh, spec), self._specs, is_leaf=_is_spec)
+    def shardings(self) -> PyTree:
+        """The sharding of each array of the state."""
+        return jax.tree.map(
+            lambda spec: NamedSharding(self.mesh, spec), self._specs, is_leaf=lambda leaf: isinstance(leaf, P)
+        )
 
     @functools.cached_property
-    def _part(self) -> Learner:
+    def _sharded(self) -> Learner[StateT]:
         """What each device runs."""
-        return self.learner.over(DataParallel(self.mesh.shape[AXIS]))
+        return self.learner.on_devices(DataParallel(self.mesh.shape[AXIS]))
 
     @functools.cached_property
-    def _specs(self) -> Any:
-        world = self.learner.env_factory.draw(self.seeds[0])
-        state = jax.eval_shape(self.learner.init, jax.random.key(0), world)
+    def _specs(self) -> Specs:
+        params = self.learner.env_factory.params(self.seeds[0])
+        state = jax.eval_shape(self.learner.init, jax.random.key(0), params)
         return jax.tree.map(_spec, self.learner.sharded_axes(state))
 
     @functools.cached_property
-    def _init(self) -> Any:
-        return jax.jit(self._init_seeds, out_shardings=self.shardings)
+    def _init(self) -> Callable[[UInt32[np.ndarray, "S"], PyTree], StateT]:
+        def init(seeds: UInt32[Array, "S"], params: PyTree) -> StateT:
+            keys = jax.vmap(lambda seed: _named(jax.random.key(seed), self.name))(seeds)
+            return jax.vmap(self.learner.init)(keys, params)
+
+        return jax.jit(init, out_shardings=self.shardings)
 
     @functools.cached_property
     def _rates(self) -> SimulatorRates:
         return self.learner.simulator_rates
 
     @functools.cached_property
-    def _env_steps(self) -> Any:
-        """The counter of the first seed, which is that of all."""
+    def _env_steps(self) -> Callable[[TrainingLog], Counter]:
+        """The counter of the first seed, which is the same for all."""
 
         def first(log: TrainingLog) -> Counter:
             return jax.tree.map(lambda word: word[0], log.env_steps)
@@ -138,27 +147,33 @@ class SeedTrainer:
         return jax.jit(first, out_shardings=NamedSharding(self.mesh, P()))
 
     @functools.cached_property
-    def _advance(self) -> Any:
+    def _advance(self) -> Callable[..., tuple[StateT, RolloutStats, Report]]:
         # Flags and progress are the same for all seeds: under `vmap` the warm-up then stays a branch.
-        lanes = P(SEEDS, None, None, AXIS)
-        return self._everywhere(
+        episodes = P(SEEDS, None, None, AXIS)
+        return self._all_seeds(
             self._one_chunk,
             (self._specs, P(), P()),
-            (self._specs, lanes, P(SEEDS)),
+            (self._specs, episodes, P(SEEDS)),
             in_axes=(0, None, None),
             out_shardings=(self.shardings, *[NamedSharding(self.mesh, P())] * 2),
-            donate_argnums=0,
+            donate_argnums=(0,),
         )
 
     @functools.cached_property
-    def _maps(self) -> Any:
-        maps = self._part.maps
-        return None if maps is None else self._everywhere(maps, (self._specs,), P(SEEDS))
+    def _maps(self) -> Callable[[StateT], Maps] | None:
+        maps = self._sharded.maps
+        return None if maps is None else self._all_seeds(maps, (self._specs,), P(SEEDS))
 
-    def _everywhere(
-        self, one: Any, in_specs: Any, out_specs: Any, in_axes: Any = 0, out_shardings: Any = None, **how: Any
-    ) -> Any:
-        """A function of one seed, for all of them, on all devices; what comes out is whole on each, unless told."""
+    def _all_seeds(
+        self,
+        one: Callable[..., PyTree],
+        in_specs: Specs,
+        out_specs: Specs,
+        in_axes: int | Sequence[int | None] = 0,
+        out_shardings: PyTree = None,
+        donate_argnums: tuple[int, ...] = (),
+    ) -> Callable[..., PyTree]:
+        """Compiles a function of one seed for all seeds on all devices. Results are replicated by default."""
         sharded = jax.shard_map(
             jax.vmap(one, in_axes=in_axes),
             mesh=self.mesh,
@@ -166,100 +181,105 @@ class SeedTrainer:
             out_specs=out_specs,
             check_vma=False,
         )
-        return jax.jit(sharded, out_shardings=out_shardings or NamedSharding(self.mesh, P()), **how)
+        replicated = NamedSharding(self.mesh, P())
+        return jax.jit(sharded, out_shardings=out_shardings or replicated, donate_argnums=donate_argnums)
 
-    def _init_seeds(self, seeds: Any, env_factory: Any) -> Any:
-        keys = jax.vmap(lambda seed: _named(jax.random.key(seed), self.name))(seeds)
-        return jax.vmap(self.learner.init)(keys, env_factory)
-
-    def _can_share(self, devices: int) -> bool:
+    def _can_shard(self, num_devices: int) -> bool:
         try:
-            self.learner.over(DataParallel(devices))
+            self.learner.on_devices(DataParallel(num_devices))
         except ValueError:
             return False
         return True
 
-    def _one_chunk(self, state: Any, learning: Array, progress: Array) -> tuple[Any, Any, Report]:
-        learner = self._part
+    def _one_chunk(
+        self, state: StateT, learning: Bool[Array, "K"], progress: Float[Array, "K"]
+    ) -> tuple[StateT, RolloutStats, Report]:
+        learner = self._sharded
         state, metrics = run_chunk(learner, state, learning, progress)
-        evaluation = learner.evaluation
+        config = learner.evaluation
         key = evaluation_keys(state).episodes
-        evaluation = learner.evaluate(state, key, episodes=evaluation.episodes, beta=evaluation.beta)
-        solved = jnp.float32(jnp.nan) if evaluation.solved is None else evaluation.solved(evaluation)
-        state = self._mark_solved(state, solved)
-        counted = (learner.discovered(state), learner.table_occupancy(state))
-        report = Report(metrics.learned, evaluation, solved, *counted, state.log)
-        return state, metrics.played, report
-
-    def _mark_solved(self, state: Any, share: Float[Array, ""]) -> Any:
+        evaluation = learner.evaluate(state, key, episodes=config.episodes, beta=config.beta)
+        solved = jnp.float32(jnp.nan) if config.solved is None else config.solved(evaluation)
         log = state.log
-        return state.replace(log=log.replace(solved=first_time(log.solved, share == 1, log.env_steps)))
+        state = state.replace(log=log.replace(solved=first_time(log.solved, solved == 1, log.env_steps)))
+        counts = (learner.states_discovered(state), learner.table_occupancy(state))
+        return state, metrics.rollout, Report(metrics.update, evaluation, solved, *counts, state.log)
 
-    def _progress(self, played: Any, report: Report) -> Progress:
-        log, learned = report.log, report.learned
-        seeds = len(self.seeds)
-        ended = played.ended.reshape(seeds, -1)
-        returns = np.where(ended, played.episode_return.reshape(seeds, -1), 0.0)
-        with np.errstate(invalid="ignore"):
-            train_return = returns.sum(axis=1) / np.where(ended.any(axis=1), ended.sum(axis=1), np.nan)
-        exploring = np.asarray(self.learner.lanes.exploring)
-        stds = played.value_std[..., exploring] if exploring.any() else played.value_std
+    def _progress(self, rollout: RolloutStats, report: Report) -> Progress:
+        log, evaluation, losses = report.log, report.evaluation, report.update.losses
+        env_steps, train_steps = (int(steps.numbers()[0]) for steps in (log.env_steps, log.train_steps))
+        simulator_steps = self._simulator_steps(env_steps, train_steps)
+        evaluation_steps = evaluation.length.astype(np.float64).sum(axis=1) * self._rates.evaluation
         metrics = {
-            "return": report.evaluation.episode_return.mean(axis=1),
-            "length": report.evaluation.length.mean(axis=1),
+            "return": evaluation.episode_return.mean(axis=1),
+            "length": evaluation.length.mean(axis=1),
             "solved": report.solved,
-            "train_return": train_return,
-            "episodes": ended.sum(axis=1).astype(np.float64),
+            **self._rollout_metrics(rollout),
             "first_reward_step": _or_nan(log.first_success),
             "solved_step": _or_nan(log.solved),
             "regret_step": _or_nan(log.low_regret),
             "nan_step": _or_nan(log.not_finite),
-            "uncertainty": stds.reshape(seeds, -1).mean(axis=1),
-            "loss": _mean(learned.total),
+            "loss": _mean(report.update.total),
+            **{f"loss_{part.name}": _mean(getattr(losses, part.name)) for part in dataclasses.fields(losses)},
+            "states_discovered": report.discovered,
+            "table_occupancy": report.table_occupancy,
             **{
-                f"loss_{part.name}": _mean(getattr(learned.losses, part.name))
-                for part in dataclasses.fields(learned.losses)
+                f"simulator_steps_{what}": np.full(len(self.seeds), steps)
+                for what, steps in simulator_steps.items()
             },
+            "simulator_steps_evaluation": evaluation_steps,
         }
-        if report.discovered is not None:
-            metrics["states_discovered"] = report.discovered
-        if report.table_occupancy is not None:
-            metrics["table_occupancy"] = report.table_occupancy
-        env_steps, train_steps = (int(steps.numbers()[0]) for steps in (log.env_steps, log.train_steps))
-        simulated = self._simulated(env_steps, train_steps)
-        lengths = report.evaluation.length.astype(np.float64).sum(axis=1)
-        metrics |= {f"simulator_steps_{what}": np.full(seeds, steps) for what, steps in simulated.items()}
-        metrics["simulator_steps_evaluation"] = lengths * self._rates.evaluation
         return Progress(
             env_steps=env_steps,
             train_steps=train_steps,
-            simulator_steps=sum(simulated.values()),
-            metrics={name: np.asarray(values, np.float64) for name, values in metrics.items()},
-            finds=self._finds(played, env_steps),
+            simulator_steps=sum(simulator_steps.values()),
+            metrics={
+                n: np.asarray(values, np.float64) for n, values in metrics.items() if values is not None
+            },
+            finds=self._artifacts(rollout, env_steps),
         )
 
-    def _simulated(self, env_steps: int, train_steps: int) -> dict[str, int]:
-        """The simulator steps of each seed so far, by what they were for."""
-        learned = train_steps // self.learner.schedule.updates
-        return {"acting": env_steps * self._rates.acting, "reanalyse": learned * self._rates.reanalyse}
+    def _rollout_metrics(self, rollout: RolloutStats) -> dict[str, np.ndarray]:
+        """Metrics of the training episodes of a chunk. The uncertainty is that of exploring episodes, if any."""
+        seeds = len(self.seeds)
+        ended = rollout.ended.reshape(seeds, -1)
+        returns = np.where(ended, rollout.episode_return.reshape(seeds, -1), 0.0)
+        with np.errstate(invalid="ignore"):
+            train_return = returns.sum(axis=1) / np.where(ended.any(axis=1), ended.sum(axis=1), np.nan)
+        exploring = np.asarray(self.learner.exploration.exploring)
+        stds = rollout.value_std[..., exploring] if exploring.any() else rollout.value_std
+        return {
+            "train_return": train_return,
+            "episodes": ended.sum(axis=1).astype(np.float64),
+            "uncertainty": stds.reshape(seeds, -1).mean(axis=1),
+        }
 
-    def _finds(self, played: Any, env_steps: int) -> tuple[Find, ...]:
-        """The successes of a chunk whose words a seed had not found before in it."""
-        if not played.artifact:
+    def _simulator_steps(self, env_steps: int, train_steps: int) -> dict[str, int]:
+        """The simulator steps of each seed so far, by their purpose."""
+        iterations = train_steps // self.learner.schedule.updates
+        return {"acting": env_steps * self._rates.acting, "reanalyse": iterations * self._rates.reanalyse}
+
+    def _artifacts(self, rollout: RolloutStats, env_steps: int) -> tuple[Find, ...]:
+        """The successes of a chunk, each artifact of a seed once."""
+        example = self.learner.env_factory.example
+        if not isinstance(example, ArtifactEnvironment):
             return ()
-        words, num_words = played.artifact["words"], played.artifact["num_words"]
-        _, chunk, moves, lanes = played.success.shape
-        first = env_steps - chunk * moves * lanes
-        found: dict[tuple[int, tuple[int, ...]], int] = {}
-        for seed, k, move, lane in np.argwhere(played.success):
-            program = tuple(int(w) for w in words[seed, k, move, lane][: num_words[seed, k, move, lane]])
-            step = first + int((k * moves + move) * lanes + lane) + 1
-            found.setdefault((self.seeds[seed], program), step)
-        return tuple(Find(seed, step, program) for (seed, program), step in found.items())
+        _, chunk, steps, num_envs = rollout.success.shape
+        first = env_steps - chunk * steps * num_envs
+        found: dict[str, Find] = {}
+        for index in map(tuple, np.argwhere(rollout.success)):
+            seed, iteration, step, env = index
+            arrays = jax.tree.map(lambda leaf, index=index: leaf[index], rollout.artifact)
+            record = example.artifact_record(arrays)
+            when = first + int((iteration * steps + step) * num_envs + env) + 1
+            found.setdefault(
+                f"{seed} {record.data}", Find(self.seeds[seed], when, tuple(record.data["words"]))
+            )
+        return tuple(found.values())
 
 
 def _spec(axis: int) -> P:
-    """Of an array of all seeds, whose axis after that one is dealt out; -1 for none."""
+    """The partition of an array of all seeds, sharded along `axis` after that of seeds; -1 for none."""
     return P(SEEDS) if axis < 0 else P(SEEDS, *[None] * axis, AXIS)
 
 
@@ -268,17 +288,13 @@ def _named(key: Key, name: str) -> Key:
     return jax.random.fold_in(key, jnp.uint32(zlib.crc32(name.encode())))
 
 
-def _is_spec(leaf: Any) -> bool:
-    return isinstance(leaf, P)
-
-
-def _or_nan(steps: Counter) -> np.ndarray:
+def _or_nan(steps: Counter) -> Float[np.ndarray, "S"]:
     numbers = steps.numbers()
     return np.where(numbers == NEVER, np.nan, numbers.astype(np.float64))
 
 
-def _mean(values: Any) -> np.ndarray:
-    """Over a chunk's iterations; NaN ones did not learn. A loss that is not finite is told by `nan_step`."""
+def _mean(values: Shaped[np.ndarray, "S K"] | Array) -> Float[np.ndarray, "S"]:
+    """The mean over a chunk's iterations. NaN means no update; a loss that is not finite is reported by `nan_step`."""
     finite = np.isfinite(values)
     with np.errstate(invalid="ignore"):
         return np.where(finite, values, 0).sum(axis=1) / np.where(

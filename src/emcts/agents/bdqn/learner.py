@@ -1,49 +1,58 @@
 """Bootstrapped DQN with randomised priors: explores by the value function of one member for a whole episode.
 
-Osband et al. 2016 and 2018, as bsuite's baseline in JAX has it. Priors differ, so members differ about what was not
-tried yet; each bootstraps from its own target, so that their difference travels back to where it can be acted upon.
+Osband et al. 2016 and 2018, as bsuite's baseline in JAX has it. Priors differ, so members differ without data; each
+bootstraps from its own target, so that their difference propagates to where it changes actions.
 """
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
-from emcts.agents.bdqn.evaluation import GreedyEvaluation
 from emcts.agents.bdqn.networks import BootstrappedEnsemble, Layers
-from emcts.agents.bdqn.state import (
-    BdqnEpisode,
-    BdqnLosses,
-    BdqnState,
-    BdqnUpdateStats,
-    BootstrapTransition,
-    note_move,
-    note_update,
+from emcts.agents.bdqn.state import BdqnEpisode, BdqnLosses, BdqnState, BdqnStats, BootstrapTransition
+from emcts.envs.base import (
+    AnyEnvironment,
+    GridEnvironment,
+    Outcome,
+    artifact_of,
+    is_success,
+    pack_state,
+    tree_where,
+    unpack_state,
 )
-from emcts.agents.mcts.acting import RolloutStats
-from emcts.agents.mcts.agent import ExplorationSchedule, Schedule
-from emcts.agents.mcts.simulator_steps import SimulatorRates
-from emcts.agents.mcts.state import log_regret, new_log
-from emcts.envs import AnyEnvironment, DeepSea, Outcome
-from emcts.envs.base import choose
 from emcts.envs.rollout import random_legal_action
+from emcts.models.evaluators import all_states
 from emcts.training import replay as replays
 from emcts.training.data_parallel import DataParallel
 from emcts.training.env_factory import EnvFactory
-from emcts.training.evaluation import EvaluationResult
-from emcts.training.learner import Maps, states_visited
+from emcts.training.evaluation import EvaluationResult, play_episodes
+from emcts.training.learner import (
+    EvaluationConfig,
+    ExplorationSchedule,
+    Maps,
+    RolloutStats,
+    SimulatorRates,
+    UpdateSchedule,
+    check_positive,
+)
+from emcts.training.log import StepEvents, log_step, log_updates, new_log, states_visited, zero_regret
 from emcts.types import Key
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
 class Bdqn:
-    """The learner. It plays one episode at a time, and updates all members once after every `schedule.moves`.
+    """The learner. It plays one episode at a time, and updates all members once after `schedule.rollout_length` steps.
 
-    `schedule.target_every` counts updates. A step that terminated bootstraps from nothing, one that was truncated from
-    the state that it led to. Actions that are not legal are neither taken nor bootstrapped from.
+    `schedule.target_period` counts updates. A terminated step has no bootstrap, a truncated one that of the state which
+    it led to. Illegal actions are neither taken nor bootstrapped from. Evaluation takes the action with the highest
+    mean over members plus `beta` standard deviations: bsuite scores training, and evaluates nothing besides.
     """
 
     env_factory: EnvFactory
@@ -52,50 +61,51 @@ class Bdqn:
     optimiser: optax.GradientTransformation
     replay_capacity: int
     batch_size: int
-    schedule: Schedule
-    evaluation: GreedyEvaluation
+    schedule: UpdateSchedule
+    evaluation: EvaluationConfig
 
     def __post_init__(self) -> None:
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size is {self.batch_size}: give at least 1")
-        if self.replay_capacity < max(2, self.schedule.warm_up):
+        check_positive(self, "bdqn", "batch_size")
+        if self.replay_capacity < max(2, self.schedule.warmup_steps):
             raise ValueError(
-                f"replay of {self.replay_capacity} steps does not hold a warm_up of {self.schedule.warm_up}: "
-                "raise replay_capacity, to 2 or more, or lower warm_up"
+                f"replay of {self.replay_capacity} steps does not hold warmup_steps of {self.schedule.warmup_steps}: "
+                "raise the capacity, to 2 or more, or lower warmup_steps"
             )
         if self.schedule.updates != 1:
-            raise ValueError(f"schedule.updates is {self.schedule.updates}: give 1, and change moves instead")
+            raise ValueError(
+                f"schedule.updates is {self.schedule.updates}: give 1, and change rollout_length instead"
+            )
 
     @property
-    def lanes(self) -> ExplorationSchedule:
+    def exploration(self) -> ExplorationSchedule:
         return ExplorationSchedule((0.0,), (True,))
 
     @property
     def steps_per_iteration(self) -> int:
-        return self.schedule.moves
+        return self.schedule.rollout_length
 
     @property
     def simulator_rates(self) -> SimulatorRates:
         return SimulatorRates()
 
     @property
-    def maps(self) -> Maps | None:
-        return self._maps if isinstance(self.env_factory.example, DeepSea) else None
+    def maps(self) -> Callable[[BdqnState], Maps] | None:
+        return self._maps if isinstance(self.env_factory.example, GridEnvironment) else None
 
-    def init(self, key: Key, world: PyTree) -> BdqnState:
+    def init(self, key: Key, env_params: PyTree) -> BdqnState:
         keys = jax.random.split(key, 7)
         network_key, prior_key, state_key, head_key, example_key, loop_key, evaluation_key = keys
-        env = self.env_factory.world(world)
+        env = self.env_factory.make(env_params)
         state = env.init(state_key)
         num_inputs = _inputs(env, state).size
         networks = self.ensemble.make(num_inputs, env.num_actions, network_key)
         head = self._draw_head(head_key)
         nothing = Outcome(jnp.float32(0), jnp.bool_(False), jnp.bool_(False))
-        example = self._transition(state, jnp.int32(0), state, nothing, example_key)
+        example = self._transition(env, state, jnp.int32(0), state, nothing, example_key)
         return BdqnState(
             key=loop_key,
             evaluation_key=evaluation_key,
-            world=world,
+            env_params=env_params,
             networks=networks,
             priors=self.ensemble.make(num_inputs, env.num_actions, prior_key),
             target=networks,
@@ -105,53 +115,51 @@ class Bdqn:
             log=new_log(env),
         )
 
-    def over(self, data_parallel: DataParallel) -> "Bdqn":
-        data_parallel.check(1, "the number of episodes side by side of bdqn")
+    def on_devices(self, data_parallel: DataParallel) -> "Bdqn":
+        data_parallel.check_divisible(1, "the number of parallel episodes of bdqn")
         return self
 
     def sharded_axes(self, state: BdqnState) -> BdqnState:
         return jax.tree.map(lambda _: -1, state)
 
     def act(self, state: BdqnState) -> tuple[BdqnState, RolloutStats]:
-        """Plays on; when an episode begins, the member that plays it is drawn."""
-        env = self.env_factory.world(state.world)
+        """Plays on; the member that plays an episode is drawn at its start."""
+        env = self.env_factory.make(state.env_params)
 
-        def move(carry: BdqnState, inputs: tuple[Key, Int[Array, ""]]) -> tuple[BdqnState, RolloutStats]:
+        def step(carry: BdqnState, inputs: tuple[Key, Int[Array, ""]]) -> tuple[BdqnState, RolloutStats]:
             tie_key, step_key, keep_key, reset_key, head_key = jax.random.split(inputs[0], 5)
             episode = carry.episode
             before, x = episode.state, _inputs(env, episode.state)
-            own = self.ensemble.values(episode.held, _member(carry.priors, episode.head), x)
-            action = _best(own, env.legal(before), tie_key)
+            values = self.ensemble.values(episode.held, _member(carry.priors, episode.head), x)
+            action = _best(values, env.legal(before), tie_key)
             after, outcome = env.step(before, action, step_key)
             episode_return = episode.episode_return + outcome.reward
-            success = self.env_factory.success(env, after, outcome)
-            log = note_move(carry.log, env, before, success, inputs[1])
-            over, good = _one_lane((outcome.over, self.env_factory.good_episode(env, after)))
+            success = is_success(env, after, outcome)
+            events = StepEvents(*_one_env((before, success, outcome.over, zero_regret(env, after))))
             std = self.ensemble.all_values(carry.networks, carry.priors, x)[:, action].std()
             head = self._draw_head(head_key)
             begun = BdqnEpisode(env.init(reset_key), jnp.float32(0), head, _member(carry.networks, head))
-            step = self._transition(before, action, after, outcome, keep_key)
+            current = episode.replace(state=after, episode_return=episode_return)
+            stored = self._transition(env, before, action, after, outcome, keep_key)
             carry = carry.replace(
-                episode=choose(
-                    outcome.over, begun, episode.replace(state=after, episode_return=episode_return)
-                ),
-                replay=replays.add(carry.replay, step),
-                log=log_regret(log, over, good, inputs[1]),
+                episode=tree_where(outcome.over, begun, current),
+                replay=replays.add(carry.replay, stored),
+                log=log_step(carry.log, env, events, inputs[1]),
             )
-            played = (outcome.over, episode_return, success, std, self.env_factory.artifact(after))
-            return carry, RolloutStats(*_one_lane(played))
+            stats = (outcome.over, episode_return, success, std, artifact_of(env, after))
+            return carry, RolloutStats(*_one_env(stats))
 
-        key, moves_key = jax.random.split(state.key)
-        moves = self.schedule.moves
-        inputs = (jax.random.split(moves_key, moves), jnp.arange(moves, dtype=jnp.int32))
-        return jax.lax.scan(move, state.replace(key=key), inputs)
+        key, steps_key = jax.random.split(state.key)
+        length = self.schedule.rollout_length
+        inputs = (jax.random.split(steps_key, length), jnp.arange(length, dtype=jnp.int32))
+        return jax.lax.scan(step, state.replace(key=key), inputs)
 
-    def learn(self, state: BdqnState, progress: Float[Array, ""]) -> tuple[BdqnState, BdqnUpdateStats]:
-        """One update of all members with one batch, drawn from the replay uniformly and with replacement."""
+    def learn(self, state: BdqnState, progress: Float[Array, ""]) -> tuple[BdqnState, BdqnStats]:
+        """Updates all members with one batch, drawn from the replay uniformly and with replacement."""
         key, batch_key = jax.random.split(state.key)
-        env = self.env_factory.world(state.world)
+        env = self.env_factory.make(state.env_params)
         rows = jax.random.randint(batch_key, (self.batch_size,), 0, state.replay.filled)
-        batch: Any = jax.tree.map(lambda ring: ring[rows, 0], state.replay.steps)
+        batch: PyTree = jax.tree.map(lambda ring: ring[rows, 0], state.replay.transitions)
 
         def loss(networks: Layers) -> Float[Array, ""]:
             # The sum over members: each gets the gradient that it would get alone.
@@ -160,93 +168,104 @@ class Bdqn:
         total, gradient = jax.value_and_grad(loss)(state.networks)
         changes, optimiser = self.optimiser.update(gradient, state.optimiser, state.networks)
         mean = total / self.ensemble.size
+        log = log_updates(state.log, mean, 1, self.schedule.rollout_length)
         state = state.replace(
             key=key,
             networks=optax.apply_updates(state.networks, changes),
             optimiser=optimiser,
-            log=note_update(state.log, mean, self.schedule.moves),
+            log=log.replace(target_age=log.target_age + 1),
         )
-        return state, BdqnUpdateStats(mean, BdqnLosses(mean))
+        return state, BdqnStats(mean, BdqnLosses(mean))
 
     def member_losses(
         self, env: AnyEnvironment, networks: Layers, state: BdqnState, batch: BootstrapTransition
     ) -> Float[Array, "K"]:
-        """The mean squared error of one-step Q-learning over steps [B]; those that a member skips count as right."""
+        """Returns the mean squared error of one-step Q-learning; transitions that a member skips have error 0."""
 
-        def errors(step: BootstrapTransition) -> Float[Array, "K"]:
-            before, after = (self.env_factory.unpack(env, packed) for packed in (step.state, step.after))
-            ahead = self.ensemble.all_values(state.target, state.priors, _inputs(env, after))
-            best = jnp.where(env.legal(after)[None, :], ahead, -jnp.inf).max(axis=1)
-            rewards = step.reward + self.ensemble.noise_scale * step.noise
-            targets = rewards + jnp.where(step.terminated, 0.0, self.discount * best)
-            now = self.ensemble.all_values(networks, state.priors, _inputs(env, before))
-            return step.mask * (now[:, step.action] - targets) ** 2
+        def errors(one: BootstrapTransition) -> Float[Array, "K"]:
+            before, after = (unpack_state(env, packed) for packed in (one.state, one.after))
+            target_values = self.ensemble.all_values(state.target, state.priors, _inputs(env, after))
+            best = jnp.where(env.legal(after)[None, :], target_values, -jnp.inf).max(axis=1)
+            rewards = one.reward + self.ensemble.noise_scale * one.noise
+            targets = rewards + jnp.where(one.terminated, 0.0, self.discount * best)
+            values = self.ensemble.all_values(networks, state.priors, _inputs(env, before))
+            return one.mask * (values[:, one.action] - targets) ** 2
 
         return jax.vmap(errors)(batch).mean(axis=0)
 
     def refresh_target(self, state: BdqnState) -> BdqnState:
-        due = state.log.target_age >= self.schedule.target_every
+        due = state.log.target_age >= self.schedule.target_period
         return state.replace(
-            target=choose(due, state.networks, state.target),
+            target=tree_where(due, state.networks, state.target),
             log=state.log.replace(target_age=jnp.where(due, 0, state.log.target_age)),
         )
 
     def evaluate(self, state: BdqnState, key: Key, *, episodes: int, beta: float) -> EvaluationResult:
-        env = self.env_factory.world(state.world)
+        env = self.env_factory.make(state.env_params)
 
-        def values(now: Any) -> Float[Array, "K A"]:
-            return self.ensemble.all_values(state.networks, state.priors, _inputs(env, now))
+        def greedy(now: PyTree) -> Int[Array, ""]:
+            values = self.ensemble.all_values(state.networks, state.priors, _inputs(env, now))
+            scores = values.mean(axis=0) + beta * values.std(axis=0)
+            return jnp.argmax(jnp.where(env.legal(now), scores, -jnp.inf)).astype(jnp.int32)
 
-        def success(after: Any, outcome: Outcome) -> Bool[Array, ""]:
-            return self.env_factory.success(env, after, outcome)
+        return play_episodes(
+            env,
+            lambda _, states: jax.vmap(greedy)(states),
+            key,
+            num_episodes=episodes,
+            max_steps=self.evaluation.max_steps,
+        )
 
-        return self.evaluation.play(env, values, success, key, episodes=episodes, beta=beta)
-
-    def discovered(self, state: BdqnState) -> Shaped[Array, ""] | None:
+    def states_discovered(self, state: BdqnState) -> Shaped[Array, ""] | None:
         return states_visited(state.log)
 
     def table_occupancy(self, state: BdqnState) -> None:
         return None
 
-    def _maps(self, state: BdqnState) -> dict[str, Float[Array, "N N"]]:
-        """Visits, and of the action that evaluation takes the mean over members and their standard deviation."""
-        env = self.env_factory.world(state.world)
+    def _maps(self, state: BdqnState) -> Mapping[str, Float[Array, "N N"]]:
+        """Visits, and for the action of evaluation the mean over members and their standard deviation."""
+        env = self.env_factory.make(state.env_params)
+        assert isinstance(env, GridEnvironment)
 
-        def cell(index: Int[Array, ""]) -> tuple[Array, Array]:
-            now = self.ensemble.all_values(state.networks, state.priors, _inputs(env, env.state_at(index)))
-            action = jnp.argmax(now.mean(axis=0))
-            return now[:, action].mean(), now[:, action].std()
+        def cell(now: PyTree) -> tuple[Array, Array]:
+            values = self.ensemble.all_values(state.networks, state.priors, _inputs(env, now))
+            action = jnp.argmax(values.mean(axis=0))
+            return values[:, action].mean(), values[:, action].std()
 
-        mean, std = jax.vmap(cell)(jnp.arange(env.num_states))
-        cells = {"visits": state.log.visits.astype(jnp.float32), "value": mean, "value std": std}
-        at = jax.vmap(env.state_at)(jnp.arange(env.num_states))
-        empty = jnp.full((env.size, env.size), jnp.nan)  # and stays so where no path leads
-        return {name: empty.at[at.row, at.column].set(of_cells) for name, of_cells in cells.items()}
+        mean, std = jax.vmap(cell)(all_states(env))
+        by_state = {"visits": state.log.visits.astype(jnp.float32), "value": mean, "value std": std}
+        return {name: env.grid(values) for name, values in by_state.items()}
 
     def _draw_head(self, key: Key) -> Int[Array, ""]:
         return jax.random.randint(key, (), 0, self.ensemble.size)
 
     def _transition(
-        self, before: Any, action: Int[Array, ""], after: Any, outcome: Outcome, key: Key
+        self,
+        env: AnyEnvironment,
+        before: PyTree,
+        action: Int[Array, ""],
+        after: PyTree,
+        outcome: Outcome,
+        key: Key,
     ) -> BootstrapTransition:
         """A row of the replay."""
         mask_key, noise_key = jax.random.split(key)
         members = (self.ensemble.size,)
         fields = {
-            "state": self.env_factory.pack(before),
+            "state": pack_state(env, before),
             "action": action,
             "reward": outcome.reward,
             "terminated": outcome.terminated,
             "truncated": outcome.truncated,
             "policy": jnp.zeros(0),
-            "after": self.env_factory.pack(after),
+            "after": pack_state(env, after),
             "mask": jax.random.bernoulli(mask_key, self.ensemble.mask_probability, members),
             "noise": jax.random.normal(noise_key, members),
         }
-        return BootstrapTransition(**_one_lane(fields))
+        return BootstrapTransition(**_one_env(fields))
 
 
-def _inputs(env: AnyEnvironment, state: Any) -> Float[Array, "inputs"]:
+def _inputs(env: AnyEnvironment, state: PyTree) -> Float[Array, "inputs"]:
     return env.observe(state).reshape(-1).astype(jnp.float32)
 
 
@@ -261,5 +280,6 @@ def _best(values: Float[Array, "A"], legal: Bool[Array, "A"], key: Key) -> Int[A
     return random_legal_action(ties, jax.random.uniform(key, values.shape))
 
 
-def _one_lane(tree: Any) -> Any:
+def _one_env(tree: T) -> T:
+    """Adds an axis of one parallel episode."""
     return jax.tree.map(lambda leaf: leaf[None], tree)

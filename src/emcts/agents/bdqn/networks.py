@@ -1,4 +1,4 @@
-"""The networks of Bootstrapped DQN: members, and to each a prior of the same shape that is added and never trained."""
+"""The networks of Bootstrapped DQN: members, each with a prior of the same shape that is added and never trained."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -43,16 +43,16 @@ class BootstrappedEnsemble:
             raise ValueError(f"mask_probability is {self.mask_probability}: give a share above 0, up to 1")
 
     def make(self, inputs: int, outputs: int, key: Key) -> Layers:
-        """All members, or their priors."""
+        """Makes all members, or their priors."""
         sizes = (inputs, *self.hidden, outputs)
         return jax.vmap(lambda key: make_layers(sizes, key))(jax.random.split(key, self.size))
 
     def values(self, learned: Layers, prior: Layers, x: Float[Array, "inputs"]) -> Float[Array, "A"]:
-        """What each action is worth to one member."""
+        """Returns the values of one member, by action."""
         return forward(learned, x) + self.prior_scale * forward(prior, x)
 
     def all_values(self, learned: Layers, priors: Layers, x: Float[Array, "inputs"]) -> Float[Array, "K A"]:
-        """What it is worth to each member."""
+        """Returns the values of every member."""
         return jax.vmap(self.values, in_axes=(0, 0, None))(learned, priors, x)
 
 

@@ -1,111 +1,83 @@
-"""The settings of Bootstrapped DQN in each environment, and the learner that they make."""
+"""The settings of Bootstrapped DQN, and the learner that they make for any task."""
 
 import dataclasses
+from typing import Generic
 
 import optax
+from jaxtyping import PyTree
 
-from emcts.agents.bdqn.evaluation import GreedyEvaluation
 from emcts.agents.bdqn.learner import Bdqn
 from emcts.agents.bdqn.networks import BootstrappedEnsemble
-from emcts.agents.mcts.agent import Schedule
-from emcts.envs import MinAtar, Subleq
-from emcts.training.env_factory import DeepSeaFactory, EnvFactory, Programs, SharedEnv
-from emcts.training.evaluation import SolvedFraction, episodes_solved
+from emcts.agents.settings import EnvT, EvaluationSettings, OptimiserSettings
+from emcts.agents.task import Task
+from emcts.training.learner import EvaluationConfig, UpdateSchedule
 
 
 @dataclasses.dataclass(frozen=True)
-class BdqnSettings:
-    """bsuite's defaults, but for the two that the paper changed: an ensemble of 10 and batches of 1280."""
+class EnsembleSettings:
+    """The members, and how they differ."""
 
-    total_env_steps: int = 100_000
-    """when training ends"""
-    steps_between_evaluations: int = 1000
-    ensemble_size: int = 10
+    size: int = 10
     hidden: tuple[int, ...] = (50, 50)
     """units of each hidden layer"""
     prior_scale: float = 5.0
-    """what the prior of a member counts for in its values"""
+    """weight of the prior of a member in its values"""
     mask_probability: float = 1.0
     """with which a member learns from a step"""
     noise_scale: float = 0.0
     """of noise on the rewards that a member learns from"""
-    discount: float = 0.99
-    learning_rate: float = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class UniformReplaySettings:
+    """The replay, sampled uniformly."""
+
+    capacity: int = 10_000
     batch_size: int = 1280
-    replay_capacity: int = 10_000
-    warm_up: int = 128
+
+
+@dataclasses.dataclass(frozen=True)
+class BdqnScheduleSettings:
+    """When the agent acts and learns."""
+
+    rollout_length: int = 1
+    """steps before each update"""
+    warmup_steps: int = 128
     """steps before the first update"""
-    moves_per_update: int = 1
-    target_every: int = 4
-    """updates after which the target networks become the networks"""
-    evaluation_episodes: int = 1
+    target_period: int = 4
+    """updates after which the networks are copied to the target networks"""
 
 
 @dataclasses.dataclass(frozen=True)
-class DeepSeaBdqnSettings(BdqnSettings):
-    """Of a training in Deep Sea. Steps are those of one seed."""
+class BdqnSettings(Generic[EnvT]):
+    """bsuite's defaults, but for the two that the paper changed: an ensemble of 10 and batches of 1280."""
 
-    size: int = 10
-    stochastic: bool = False
-    total_env_steps: int = 20_000
+    steps: int
     """when training ends"""
+    env: EnvT
+    discount: float = 0.99
+    ensemble: EnsembleSettings = EnsembleSettings()
+    replay: UniformReplaySettings = UniformReplaySettings()
+    optimiser: OptimiserSettings = dataclasses.field(default_factory=OptimiserSettings)
+    schedule: BdqnScheduleSettings = BdqnScheduleSettings()
+    evaluation: EvaluationSettings = dataclasses.field(default_factory=lambda: EvaluationSettings(every=1000))
 
 
-@dataclasses.dataclass(frozen=True)
-class SubleqBdqnSettings(BdqnSettings):
-    """Of a training on a SUBLEQ task. Steps are those of one seed."""
-
-    task: str = "identity"
-    word_size: int = 16
-    max_words: int = 10
-    signed: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
-class MinAtarBdqnSettings(BdqnSettings):
-    """Of a training on a game of MinAtar. Steps are those of one seed."""
-
-    game: str = "breakout"
-    sticky_action_prob: float = 0.1
-    evaluation_steps: int = 1000
-    """after which an evaluation episode is cut off"""
-
-
-PAPER = DeepSeaBdqnSettings(size=40, total_env_steps=400_000)
-"""The paper's, for as many episodes as bsuite plays: 10,000."""
-
-
-def in_deep_sea(settings: DeepSeaBdqnSettings) -> Bdqn:
-    env_factory = DeepSeaFactory(settings.size, settings.stochastic)
-    return _bdqn(settings, env_factory, settings.size, episodes_solved)
-
-
-def in_subleq(settings: SubleqBdqnSettings) -> Bdqn:
-    env = Subleq(settings.task, settings.word_size, settings.max_words, settings.signed)
-    return _bdqn(settings, Programs(env), settings.max_words + 1, episodes_solved)
-
-
-def in_minatar(settings: MinAtarBdqnSettings) -> Bdqn:
-    env = MinAtar(settings.game, settings.sticky_action_prob)
-    return _bdqn(settings, SharedEnv(env), settings.evaluation_steps, None)
-
-
-def _bdqn(
-    settings: BdqnSettings, env_factory: EnvFactory, longest_episode: int, solved: SolvedFraction | None
-) -> Bdqn:
+def compose(task: Task, settings: BdqnSettings[PyTree]) -> Bdqn:
+    """Makes the agent, for any task."""
+    evaluation, schedule = settings.evaluation, settings.schedule
     return Bdqn(
-        env_factory=env_factory,
-        ensemble=BootstrappedEnsemble(
-            settings.ensemble_size,
-            settings.hidden,
-            settings.prior_scale,
-            mask_probability=settings.mask_probability,
-            noise_scale=settings.noise_scale,
-        ),
+        env_factory=task.env_factory,
+        ensemble=BootstrappedEnsemble(**dataclasses.asdict(settings.ensemble)),
         discount=settings.discount,
-        optimiser=optax.adam(settings.learning_rate),
-        replay_capacity=settings.replay_capacity,
-        batch_size=settings.batch_size,
-        schedule=Schedule(settings.moves_per_update, 1, settings.warm_up, settings.target_every),
-        evaluation=GreedyEvaluation(settings.evaluation_episodes, longest_episode, solved),
+        optimiser=optax.adam(settings.optimiser.learning_rate),
+        replay_capacity=settings.replay.capacity,
+        batch_size=settings.replay.batch_size,
+        schedule=UpdateSchedule(schedule.rollout_length, 1, schedule.warmup_steps, schedule.target_period),
+        evaluation=EvaluationConfig(
+            evaluation.episodes,
+            task.max_steps if evaluation.max_steps is None else evaluation.max_steps,
+            evaluation.beta,
+            task.solved,
+        ),
     )

@@ -1,96 +1,77 @@
-"""Acting: some moves of all lanes, each planned by a search, remembered, and shown to the novelty estimator."""
-
-from typing import Any
+"""Acting: steps of all parallel episodes, each planned by a search, stored, and used to update novelty."""
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Int, PyTree
 
 from emcts.agents.mcts.agent import Agent, NoveltyUpdate
-from emcts.agents.mcts.state import RunningEpisodes, TrainState, count_visits, first_time, log_regret
-from emcts.envs.base import choose
-from emcts.models.world_model import Transition
+from emcts.agents.mcts.planners import ExplorationParams
+from emcts.agents.mcts.state import RunningEpisodes, TrainState
+from emcts.envs.base import AnyEnvironment, artifact_of, is_success, pack_state, tree_where
+from emcts.models.evaluators import Transition
 from emcts.training import replay as replays
 from emcts.training.data_parallel import per_example
+from emcts.training.learner import RolloutStats
+from emcts.training.log import StepEvents, log_step, zero_regret
 from emcts.training.replay import StoredTransition
-from emcts.types import Key, Replaceable, record
-
-
-@record
-class RolloutStats(Replaceable):
-    """What happened, for each move and lane. Returns count where an episode ended."""
-
-    ended: Bool[Array, "... L"]
-    episode_return: Float[Array, "... L"]
-    success: Bool[Array, "... L"]
-    value_std: Float[Array, "... L"]  # at the root of the search
-    artifact: PyTree
+from emcts.types import Key
 
 
 def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
-    """Plays `schedule.moves` moves with the networks as they are, of the lanes that are on this device."""
-    env = agent.world(state.world)
-    models = agent.world_model.models(env, state.networks)
+    """Steps the parallel episodes of this device `schedule.rollout_length` times, with the networks as they are."""
+    env = agent.env(state.env_params)
+    models = agent.world_model.planning_models(env, state.networks)
     model_before = models(state.novelty)
-    data_parallel, lanes = agent.data_parallel, len(agent.lanes)
-    params = data_parallel.part(agent.lanes.params)
+    parallel, num_envs = agent.data_parallel, agent.num_envs
+    params = parallel.shard(ExplorationParams.of(agent.exploration))
 
     def keys(key: Key) -> Key:
-        return data_parallel.part(jax.random.split(key, lanes))
+        return parallel.shard(jax.random.split(key, num_envs))
 
-    def move(carry: TrainState, inputs: tuple[Key, Int[Array, ""]]) -> tuple[TrainState, RolloutStats]:
+    def step(carry: TrainState, inputs: tuple[Key, Int[Array, ""]]) -> tuple[TrainState, RolloutStats]:
         plan_key, step_key, reset_key = jax.random.split(inputs[0], 3)
-        model = models(carry.novelty) if agent.seen is NoveltyUpdate.ACTING else model_before
+        model = models(carry.novelty) if agent.novelty_update is NoveltyUpdate.ACTING else model_before
         before = carry.episodes.state
-        acting = per_example(lambda key, states, params: agent.acting(key, model, states, params))
-        plan = acting(keys(plan_key), before, params)
+        planner = per_example(lambda key, states, params: agent.planner(key, model, states, params))
+        plan = planner(keys(plan_key), before, params)
         after, outcome = jax.vmap(env.step)(before, plan.action, keys(step_key))
         episode_return = carry.episodes.episode_return + outcome.reward
-        fresh = jax.vmap(env.init)(keys(reset_key))
-        episodes = RunningEpisodes(
-            jax.vmap(choose)(outcome.over, fresh, after), jnp.where(outcome.over, 0.0, episode_return)
-        )
-        success = jax.vmap(agent.env_factory.success, in_axes=(None, 0, 0))(env, after, outcome)
-        good = jax.vmap(agent.env_factory.good_episode, in_axes=(None, 0))(env, after)
-        over, good = data_parallel.whole((outcome.over, good))
-        log = _note(env, carry.log, data_parallel.whole(before), data_parallel.whole(success), inputs[1])
-        step = StoredTransition(
-            state=jax.vmap(agent.env_factory.pack)(before),
+        reset = jax.vmap(env.init)(keys(reset_key))
+        success = jax.vmap(lambda after, outcome: is_success(env, after, outcome))(after, outcome)
+        no_regret = jax.vmap(lambda after: zero_regret(env, after))(after)
+        stored = StoredTransition(
+            state=jax.vmap(lambda state: pack_state(env, state))(before),
             action=plan.action,
             reward=outcome.reward,
             terminated=outcome.terminated,
             truncated=outcome.cut_off,
             policy=plan.policy,
         )
-        everyone = jnp.ones_like(outcome.over)
-        moves = Transition(before, plan.action, outcome.reward, after, outcome.over, everyone)
+        valid = jnp.ones_like(outcome.over)
+        transitions = Transition(before, plan.action, outcome.reward, after, outcome.over, valid)
+        events = StepEvents(before, success, outcome.over, no_regret)
         carry = carry.replace(
-            episodes=episodes,
-            replay=replays.add(carry.replay, step),
-            novelty=_look(agent, env, carry, moves),
-            log=log_regret(log, over, good, inputs[1]),
+            episodes=RunningEpisodes(
+                jax.vmap(tree_where)(outcome.over, reset, after),
+                jnp.where(outcome.over, 0.0, episode_return),
+            ),
+            replay=replays.add(carry.replay, stored),
+            novelty=_update_novelty(agent, env, carry, transitions),
+            log=log_step(carry.log, env, parallel.gather(events), inputs[1]),
         )
-        artifact = jax.vmap(agent.env_factory.artifact)(after)
+        artifact = jax.vmap(lambda state: artifact_of(env, state))(after)
         return carry, RolloutStats(outcome.over, episode_return, success, plan.value_std, artifact)
 
-    key, moves_key = jax.random.split(state.key)
-    moves = agent.schedule.moves
-    inputs = (jax.random.split(moves_key, moves), jnp.arange(moves, dtype=jnp.int32) * lanes)
-    return jax.lax.scan(move, state.replace(key=key), inputs)
+    key, steps_key = jax.random.split(state.key)
+    length = agent.schedule.rollout_length
+    inputs = (jax.random.split(steps_key, length), jnp.arange(length, dtype=jnp.int32) * num_envs)
+    return jax.lax.scan(step, state.replace(key=key), inputs)
 
 
-def _look(agent: Agent, env: Any, state: TrainState, moves: Transition) -> PyTree:
-    moves = agent.data_parallel.whole(moves)
-    novelty = agent.world_model.record_rewards(env, state.novelty, moves)
-    if agent.seen is not NoveltyUpdate.ACTING:
+def _update_novelty(agent: Agent, env: AnyEnvironment, state: TrainState, transitions: Transition) -> PyTree:
+    """Records rewards always, and updates the estimator if acting does that."""
+    transitions = agent.data_parallel.gather(transitions)
+    novelty = agent.world_model.record_rewards(env, state.novelty, transitions)
+    if agent.novelty_update is not NoveltyUpdate.ACTING:
         return novelty
-    return agent.world_model.look(env, state.networks, novelty, moves)
-
-
-def _note(env: Any, log: Any, before: Any, success: Bool[Array, "L"], steps: Int[Array, ""]) -> Any:
-    """`steps` were made in this iteration before. Lanes move one after the other, as far as steps are counted."""
-    when = log.env_steps.add(steps + jnp.argmax(success).astype(jnp.int32) + 1)
-    log = log.replace(first_success=first_time(log.first_success, jnp.any(success), when))
-    if log.visits.shape[0] == 0:
-        return log
-    return log.replace(visits=count_visits(log.visits, jax.vmap(env.index)(before)))
+    return agent.world_model.update_novelty(env, state.networks, novelty, transitions)

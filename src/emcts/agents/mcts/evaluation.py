@@ -1,62 +1,80 @@
-"""Episodes that are neither noisy nor exploring, played to their end."""
+"""Evaluation of an agent that plans: greedy episodes, maps of a grid, and the simulator steps of its searches."""
 
-from typing import Any
+from collections.abc import Callable
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Int, PyTree
 
 from emcts.agents.mcts.agent import Agent
-from emcts.agents.mcts.planners import no_exploration
+from emcts.agents.mcts.planners import ExplorationParams
 from emcts.agents.mcts.state import TrainState
-from emcts.training.evaluation import EvaluationResult
-from emcts.types import Key, Replaceable, record
-
-
-@record
-class _Game(Replaceable):
-    state: Any
-    over: Bool[Array, "E"]
-    episode_return: Float[Array, "E"]
-    length: Int[Array, "E"]
-    solved: Bool[Array, "E"]
-    time: Int[Array, ""]
+from emcts.envs.base import FiniteEnvironment, GridEnvironment
+from emcts.models.evaluators import all_states
+from emcts.training.evaluation import EvaluationResult, play_episodes
+from emcts.training.learner import Maps, SimulatorRates
+from emcts.training.log import evaluation_keys
+from emcts.types import Key
 
 
 def evaluate(
     agent: Agent, state: TrainState, key: Key, *, episodes: int, beta: float = 0.0
 ) -> EvaluationResult:
     """Plays `episodes` with the networks as they are; a `beta` below 0 is careful."""
-    env = agent.world(state.world)
-    evaluation = agent.evaluation
-    model = agent.world_model.models(env, state.networks)(state.novelty)
-    init_key, play_key = jax.random.split(key)
+    env = agent.env(state.env_params)
+    model = agent.world_model.planning_models(env, state.networks)(state.novelty)
 
-    def continuation(game: _Game) -> Bool[Array, ""]:
-        return ~jnp.all(game.over) & (game.time < evaluation.max_steps)
+    def policy(key: Key, states: PyTree) -> Int[Array, "E"]:
+        params = ExplorationParams.constant(states, beta=beta)
+        return agent.evaluation_planner(key, model, states, params).action
 
-    def move(game: _Game) -> _Game:
-        # Not carried: under `vmap` over seeds, the key of a seed whose episodes are over would be used again.
-        plan_key, step_key = jax.random.split(jax.random.fold_in(play_key, game.time))
-        plan = evaluation.planner(plan_key, model, game.state, no_exploration(game.state, beta))
-        after, outcome = jax.vmap(env.step)(game.state, plan.action, jax.random.split(step_key, episodes))
-        success = jax.vmap(agent.env_factory.success, in_axes=(None, 0, 0))(env, after, outcome)
-        return _Game(
-            state=after,
-            over=game.over | outcome.over,
-            episode_return=game.episode_return + jnp.where(game.over, 0.0, outcome.reward),
-            length=game.length + ~game.over,
-            solved=game.solved | (success & ~game.over),
-            time=game.time + 1,
-        )
+    return play_episodes(env, policy, key, num_episodes=episodes, max_steps=agent.evaluation.max_steps)
 
-    start = _Game(
-        state=jax.vmap(env.init)(jax.random.split(init_key, episodes)),
-        over=jnp.zeros(episodes, bool),
-        episode_return=jnp.zeros(episodes),
-        length=jnp.zeros(episodes, jnp.int32),
-        solved=jnp.zeros(episodes, bool),
-        time=jnp.int32(0),
+
+def uncertainty_maps(agent: Agent) -> Callable[[TrainState], Maps] | None:
+    """Returns a function of one seed's state; None if the environment is no grid.
+
+    Maps have the visits of each cell, the value and UBE heads, and the uncertainty at the root of a search.
+    """
+    if not isinstance(agent.env_factory.example, GridEnvironment):
+        return None
+
+    def maps(state: TrainState) -> Maps:
+        env = agent.env(state.env_params)
+        assert isinstance(env, GridEnvironment)
+        model = agent.world_model.planning_models(env, state.networks)(state.novelty)
+        states = all_states(env)
+        params = ExplorationParams.constant(states, beta=max(agent.exploration.betas), exploring=True)
+        plan = agent.planner(evaluation_keys(state).maps, model, states, params)
+        estimate = model.estimate(states)
+        values = {
+            "visits": state.log.visits.astype(jnp.float32),
+            "value": estimate.value,
+            "UBE std": jnp.sqrt(jnp.maximum(estimate.ube, 0)),
+            "search std": plan.value_std,
+        }
+        return {name: env.grid(by_state) for name, by_state in values.items()}
+
+    return maps
+
+
+def simulator_rates(agent: Agent) -> SimulatorRates:
+    """Returns the simulator steps of planning, by the settings of an agent; none if its model takes none.
+
+    A simulation of a search takes one, and one-step lookahead one for each action. In a tabular environment Reanalyse
+    searches each state once in an iteration, however often it was sampled. Rebuilding stored states does not count.
+    """
+    env, world_model, reanalyse = agent.env_factory.example, agent.world_model, agent.reanalyse
+    actions: int = env.num_actions
+    if not world_model.uses_simulator:
+        return SimulatorRates()
+    states = agent.schedule.updates * agent.replay.batch_size * agent.replay.sequence
+    if world_model.all_states(env) is not None and isinstance(env, FiniteEnvironment):
+        states = env.num_states
+    searching = world_model if reanalyse.uses_novelty else world_model.without_novelty()
+    search = reanalyse.planner.model_steps(actions) if searching.uses_simulator else 0
+    per_state = search + reanalyse.ube.model_steps(actions, reanalyse.exploring)
+    return SimulatorRates(
+        acting=agent.planner.model_steps(actions),
+        reanalyse=states * per_state,
+        evaluation=agent.evaluation_planner.model_steps(actions),
     )
-    end = jax.lax.while_loop(continuation, move, start)
-    return EvaluationResult(end.episode_return, end.length, end.solved)

@@ -1,38 +1,38 @@
-"""Reanalyse: what the heads should have said of states in the replay, by the networks as they are now."""
+"""Reanalyse: targets of the heads for states of the replay, by the target networks and the present novelty."""
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from emcts.agents.mcts.planners import Plan, Planner, no_exploration
+from emcts.agents.mcts.planners import ExplorationParams, Plan, Planner
 from emcts.models.world_model import PlanningModel
 from emcts.types import Key, Replaceable, record
 
 
 @record
 class Trajectory(Replaceable):
-    """States from the replay [M], and what happened in the `n` moves from there on [M, n]."""
+    """States of the replay [M], and the `n` steps from there on [M, n]."""
 
-    states: Any  # [M], n + 1 of them each: [M, n + 1]
+    states: PyTree  # [M, n + 1]
     actions: Int[Array, "M n"]
     rewards: Float[Array, "M n"]
     terminated: Bool[Array, "M n"]
     truncated: Bool[Array, "M n"]
-    policy: Float[Array, "M A"]  # that acting proposed at the first of the states
+    policy: Float[Array, "M A"]  # proposed by acting at the first of the states
 
-    def state(self, move: Any) -> Any:
-        """The state after so many moves: one number, or one for each story."""
+    def state(self, step: int | Int[Array, "M"]) -> PyTree:
+        """Returns the state after a number of steps: the same for all trajectories, or one for each."""
         rows = jnp.arange(self.actions.shape[0])
-        return jax.tree.map(lambda leaf: leaf[rows, move], self.states)
+        return jax.tree.map(lambda leaf: leaf[rows, step], self.states)
 
 
 @record
 class SearchEstimate(Replaceable):
-    """What a search at each state says of it."""
+    """The estimates of a search at each state."""
 
     value: Float[Array, "M"]  # of the action that it chose
     policy: Float[Array, "M A"]
@@ -43,7 +43,7 @@ class SearchEstimate(Replaceable):
 
 @record
 class Targets(Replaceable):
-    """For the heads; and of the first move its reward, whether it ended the episode, and its local variance."""
+    """Targets of the heads; and of the first step its reward, whether it terminated, and its local variance."""
 
     value: Float[Array, "M"]
     policy: Float[Array, "M A"]
@@ -56,123 +56,146 @@ class Targets(Replaceable):
 
 @dataclasses.dataclass(frozen=True)
 class TargetContext:
-    """What target rules may look at. Functions of batches of states; equal states may be computed once."""
+    """The inputs of target rules. Functions are of batches of states; equal states may be computed once."""
 
     trajectory: Trajectory
     discount: float
-    here: SearchEstimate  # at the first states of the stories
-    explored: Callable[[Any], SearchEstimate]  # by the search that looks for uncertainty
-    value: Callable[[Any], Float[Array, "M"]]
-    ahead_variance: Callable[[Any], Float[Array, "M"]]  # the largest of one step ahead
-    local_variance: Callable[[int], Float[Array, "M"]]  # eta of a move of the story, by its number
+    searched: SearchEstimate  # at the first states of the trajectories
+    explored: Callable[[PyTree], SearchEstimate]  # by the search that explores
+    value: Callable[[PyTree], Float[Array, "M"]]
+    lookahead_variance: Callable[[PyTree], Float[Array, "M"]]  # the largest of one-step lookahead
+    local_variance: Callable[[int], Float[Array, "M"]]  # eta of a step of the trajectory, by its number
 
 
 ValueRule = Callable[[TargetContext], Float[Array, "M"]]
-UbeRule = Callable[[TargetContext], Float[Array, "M"]]
+BootstrapFn = Callable[[TargetContext, PyTree], Float[Array, "M"]]
+
+
+@runtime_checkable
+class UbeRule(Protocol):
+    """A UBE target. `uses_search` tells whether it reads variances of the search for the other targets."""
+
+    @property
+    def uses_search(self) -> bool: ...
+
+    def __call__(self, context: TargetContext) -> Float[Array, "M"]: ...
+
+    def model_steps(self, num_actions: int, exploring: Planner) -> int:
+        """Returns the model steps for one state, beyond those of the search for the other targets."""
 
 
 class NStepWindow(NamedTuple):
-    """How far a story is followed: `counts` marks its moves up to the first end, or up to where it was cut off.
+    """The steps of a trajectory up to the first end, or up to where it was cut off.
 
-    A move that was cut off does not count, since the state that it led to was not kept.
+    A step that was cut off is not valid, since the state that it led to was not stored.
     """
 
-    counts: Bool[Array, "M n"]
+    valid: Bool[Array, "M n"]
     over: Bool[Array, "M"]
 
     @property
     def length(self) -> Int[Array, "M"]:
-        return self.counts.sum(axis=1)
+        return self.valid.sum(axis=1)
 
 
-def follow(trajectory: Trajectory, n: int) -> NStepWindow:
-    """The first `n` moves of each story. A move that is both terminated and truncated is terminated."""
-    if n > (there := trajectory.rewards.shape[1]):
-        raise ValueError(f"{n} moves are asked of stories of {there}: raise Reanalyse's moves")
+def n_step_window(trajectory: Trajectory, n: int) -> NStepWindow:
+    """Returns the window of the first `n` steps. A step that is both terminated and truncated is terminated."""
+    if n > (available := trajectory.rewards.shape[1]):
+        raise ValueError(
+            f"targets of {n} steps from trajectories of {available}: raise num_steps of Reanalyse"
+        )
     terminated = trajectory.terminated[:, :n]
     cut_off = trajectory.truncated[:, :n] & ~terminated
     ends = (terminated | cut_off).astype(jnp.int32)
-    counts = (jnp.cumsum(ends, axis=1) - ends == 0) & ~cut_off
-    return NStepWindow(counts, jnp.any(terminated & counts, axis=1))
+    valid = (jnp.cumsum(ends, axis=1) - ends == 0) & ~cut_off
+    return NStepWindow(valid, jnp.any(terminated & valid, axis=1))
 
 
-def discounted(
-    of_moves: Float[Array, "M n"], rest: Float[Array, "M"], followed: NStepWindow, discount: float
+def n_step_return(
+    rewards: Float[Array, "M n"], bootstrap: Float[Array, "M"], window: NStepWindow, discount: float
 ) -> Float[Array, "M"]:
-    """The discounted sum over the moves that count, and what is left after them, unless the episode is over."""
-    powers = discount ** jnp.arange(of_moves.shape[1])
-    total = jnp.sum(jnp.where(followed.counts, of_moves * powers[None], 0.0), axis=1)
-    return total + jnp.where(followed.over, 0.0, discount**followed.length * rest)
+    """Returns the discounted sum over the steps of a window, plus the bootstrap unless the episode is over."""
+    powers = discount ** jnp.arange(rewards.shape[1])
+    total = jnp.sum(jnp.where(window.valid, rewards * powers[None], 0.0), axis=1)
+    return total + jnp.where(window.over, 0.0, discount**window.length * bootstrap)
 
 
 @dataclasses.dataclass(frozen=True)
 class NStep:
-    """The discounted rewards of the next `n` moves of the story, and the network's value of where they led."""
+    """The n-step return of the trajectory, bootstrapped with the network's value."""
 
     n: int
 
     def __post_init__(self) -> None:
         if self.n < 1:
-            raise ValueError(f"a value target takes {self.n} moves of the story: give at least 1")
+            raise ValueError(f"a value target of {self.n} steps: give at least 1")
 
     def __call__(self, context: TargetContext) -> Float[Array, "M"]:
         trajectory = context.trajectory
-        followed = follow(trajectory, self.n)
-        rest = context.value(trajectory.state(followed.length))
-        return discounted(trajectory.rewards[:, : self.n], rest, followed, context.discount)
+        window = n_step_window(trajectory, self.n)
+        bootstrap = context.value(trajectory.state(window.length))
+        return n_step_return(trajectory.rewards[:, : self.n], bootstrap, window, context.discount)
 
 
 def searched_value(context: TargetContext) -> Float[Array, "M"]:
-    """The searched value of the action that the search chose."""
-    return context.here.value
+    """Returns the searched value of the action that the search chose."""
+    return context.searched.value
 
 
 def searched_or_td(context: TargetContext) -> Float[Array, "M"]:
-    """The larger of the searched value and of the 1-step target: what once paid is not forgotten by a weak search.
+    """Returns the larger of the searched value and the 1-step target, so that a weak search forgets no reward.
 
-    For deterministic environments alone: of rewards with noise it keeps the lucky draws, a bias of 0.4 for N(0, 1).
+    For deterministic environments alone: with noisy rewards it keeps the lucky draws, a bias of 0.4 for N(0, 1).
     """
     return jnp.maximum(searched_value(context), NStep(1)(context))
 
 
 def value_rule(*, deterministic: bool) -> ValueRule:
-    """The rule that is right for an environment: without bias wherever rewards or transitions may be random."""
+    """Returns the rule for an environment: one without bias wherever rewards or transitions may be random."""
     return searched_or_td if deterministic else searched_value
 
 
-def largest_edge(context: TargetContext) -> Float[Array, "M"]:
-    """The largest variance of the root edges, of the search that the other targets come from."""
-    return context.here.edge_variance
+@dataclasses.dataclass(frozen=True)
+class SearchedEdgeUbe:
+    """The largest variance of the root edges of the search for the other targets."""
+
+    @property
+    def uses_search(self) -> bool:
+        return True
+
+    def __call__(self, context: TargetContext) -> Float[Array, "M"]:
+        return context.searched.edge_variance
+
+    def model_steps(self, num_actions: int, exploring: Planner) -> int:
+        return 0
 
 
-Bootstrap = Callable[
-    [TargetContext, Any], Float[Array, "M"]
-]  # the variance that is left from these states on
+@dataclasses.dataclass(frozen=True)
+class Bootstrap:
+    """The variance that an n-step UBE target ends with, and whether it takes an exploring search to compute it."""
+
+    variance: BootstrapFn
+    searches: bool
 
 
-def ahead_variance(context: TargetContext, states: Any) -> Float[Array, "M"]:
-    """Of non-root targets: the largest variance of one step ahead."""
-    return context.ahead_variance(states)
+LOOKAHEAD = Bootstrap(lambda context, states: context.lookahead_variance(states), searches=False)
+"""The largest variance of one-step lookahead: the paper's non-root targets."""
 
+ROOT = Bootstrap(lambda context, states: context.explored(states).root_variance, searches=True)
+"""The variance at the root of an exploring search: the paper's root targets."""
 
-def root_variance(context: TargetContext, states: Any) -> Float[Array, "M"]:
-    """Of root targets: the variance at the root of a search that explores."""
-    return context.explored(states).root_variance
+EDGE = Bootstrap(lambda context, states: context.explored(states).edge_variance, searches=True)
+"""The largest variance of the root edges of an exploring search.
 
-
-def edge_variance(context: TargetContext, states: Any) -> Float[Array, "M"]:
-    """The largest variance of the root's edges in a search that explores.
-
-    A root's variance is a mean over all simulations, those that look elsewhere too: over many steps it fades.
-    """
-    return context.explored(states).edge_variance
+A root's variance is a mean over all simulations, also those that look elsewhere: over many steps it fades.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class NStepUbe:
-    """`sum g^(2i) eta + g^(2n) boot`: the local variances of the next `n` moves of the story, and what is left.
+    """`sum g^(2i) eta + g^(2n) boot`: the local variances of the next `n` steps of the trajectory, and a bootstrap.
 
-    With 0 it is the uncertainty Bellman equation at the state itself, whatever action the story took there.
+    With `n` 0 it is the uncertainty Bellman equation at the state itself, whatever action the trajectory took there.
     """
 
     n: int
@@ -180,61 +203,64 @@ class NStepUbe:
 
     def __post_init__(self) -> None:
         if self.n < 0:
-            raise ValueError(f"a UBE target follows {self.n} moves of the story: give 0 or more")
+            raise ValueError(f"a UBE target of {self.n} steps: give 0 or more")
+
+    @property
+    def uses_search(self) -> bool:
+        return False
 
     def __call__(self, context: TargetContext) -> Float[Array, "M"]:
         trajectory, n = context.trajectory, self.n
         if n == 0:
-            return self.bootstrap(context, trajectory.state(0))
-        followed = follow(trajectory, n)
-        local = jnp.stack([context.local_variance(move) for move in range(n)], axis=1)
-        rest = self.bootstrap(context, trajectory.state(followed.length))
-        return discounted(local, rest, followed, context.discount**2)
+            return self.bootstrap.variance(context, trajectory.state(0))
+        window = n_step_window(trajectory, n)
+        local = jnp.stack([context.local_variance(step) for step in range(n)], axis=1)
+        bootstrap = self.bootstrap.variance(context, trajectory.state(window.length))
+        return n_step_return(local, bootstrap, window, context.discount**2)
+
+    def model_steps(self, num_actions: int, exploring: Planner) -> int:
+        return exploring.model_steps(num_actions) if self.bootstrap.searches else num_actions
 
 
 @dataclasses.dataclass(frozen=True)
 class Reanalyse:
     """How targets are made.
 
-    `beta` below 0 makes them pessimistic. Of the policy targets a share `fraction` is searched anew, the others are
-    what acting proposed. `exploration_beta` and `exploration_temperature` shape the exploration policy's target,
-    a softmax over `q + beta * std` of the legal actions. UBE rules that look at a search get one that explores with
-    `exploring_beta`.
+    A `beta` below 0 makes them pessimistic. A `fraction` of the policy targets is searched anew, the others are those
+    of acting. `exploration_beta` and `exploration_temperature` shape the target of the exploration policy, a softmax
+    over `q + beta * std` of the legal actions. `exploring` is the search of UBE rules that explore, with that beta.
     """
 
     planner: Planner
     value: ValueRule
     ube: UbeRule
-    moves: int = 1  # how far stories reach
+    exploring: Planner
+    num_steps: int = 1  # of trajectories
     beta: float = 0.0
     fraction: float = 1.0
     exploration_beta: float = 0.0
     exploration_temperature: float = 1.0
-    exploring: Planner | None = None  # None: the search of the other targets does for it
-    exploring_beta: float = 0.0
-    needs_novelty: bool = True  # whether variances of the search of the other targets are used
+    uses_novelty: bool = True  # whether variances of the search for the other targets are used
 
     def __post_init__(self) -> None:
-        if self.moves < 1:
-            raise ValueError(f"moves is {self.moves}: give at least 1")
+        if self.num_steps < 1:
+            raise ValueError(f"num_steps is {self.num_steps}: give at least 1")
         if not 0 <= self.fraction <= 1:
-            raise ValueError(f"fraction is {self.fraction}: give a share from 0 to 1")
+            raise ValueError(f"fraction is {self.fraction}: give a number from 0 to 1")
         if self.exploration_temperature <= 0:
             raise ValueError(
                 f"exploration_temperature is {self.exploration_temperature}: give a number above 0"
             )
 
-    def search(self, key: Key, model: PlanningModel, states: Any) -> SearchEstimate:
-        return self._searched(self.planner(key, model, states, no_exploration(states, self.beta)))
+    def search(self, key: Key, model: PlanningModel[PyTree], states: PyTree) -> SearchEstimate:
+        params = ExplorationParams.constant(states, beta=self.beta)
+        return self._estimate(self.planner(key, model, states, params))
 
-    def explore(self, key: Key, model: PlanningModel, states: Any) -> SearchEstimate:
-        if self.exploring is None:
-            return self.search(key, model, states)
-        params = no_exploration(states, self.exploring_beta)
-        params = params.replace(exploring=jnp.ones_like(params.exploring))
-        return self._searched(self.exploring(key, model, states, params))
+    def explore(self, key: Key, model: PlanningModel[PyTree], states: PyTree) -> SearchEstimate:
+        params = ExplorationParams.constant(states, beta=self.exploration_beta, exploring=True)
+        return self._estimate(self.exploring(key, model, states, params))
 
-    def _searched(self, plan: Plan) -> SearchEstimate:
+    def _estimate(self, plan: Plan) -> SearchEstimate:
         chosen = jnp.take_along_axis(plan.qvalues, plan.action[:, None], axis=-1)[:, 0]
         scores = (plan.qvalues + self.exploration_beta * plan.qvalue_stds) / self.exploration_temperature
         return SearchEstimate(
@@ -246,8 +272,7 @@ class Reanalyse:
         )
 
     def targets(self, keys: Key, context: TargetContext) -> Targets:
-        trajectory = context.trajectory
-        searched = context.here
+        trajectory, searched = context.trajectory, context.searched
         anew = jax.vmap(jax.random.uniform)(keys) < self.fraction
         return Targets(
             value=self.value(context),

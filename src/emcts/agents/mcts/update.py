@@ -1,258 +1,257 @@
-"""Learning: sampled stories, their targets by one large search, and a few updates of the networks."""
+"""Learning: trajectories sampled from the replay, their targets by one large search, and updates of the networks."""
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from emcts.agents.mcts.agent import Agent, NoveltyUpdate
-from emcts.agents.mcts.losses import UpdateStats, batch_loss
-from emcts.agents.mcts.planners import exploiting_prior
-from emcts.agents.mcts.state import TrainState, first_time
+from emcts.agents.mcts.losses import LossStats, batch_loss
+from emcts.agents.mcts.planners import policy_prior
+from emcts.agents.mcts.state import TrainState
 from emcts.agents.mcts.targets import SearchEstimate, TargetContext, Targets, Trajectory
-from emcts.envs.base import choose
-from emcts.models.evaluators import row
-from emcts.models.world_model import Transition
+from emcts.envs.base import AnyEnvironment, FiniteEnvironment, tree_where, unpack_state
+from emcts.models.evaluators import Transition, look_up
 from emcts.search.ube import one_step_lookahead
 from emcts.training import replay as replays
 from emcts.training.data_parallel import per_example
+from emcts.training.log import log_updates
 from emcts.training.replay import Sample
 from emcts.types import Key, Replaceable, record
+
+T = TypeVar("T")
 
 
 @record
 class TrainingBatch(Replaceable):
-    """What an iteration learns from: U batches of B samples of the replay, of K states in a row each.
+    """What an iteration learns from: U batches of B samples of the replay, with K consecutive states each.
 
-    On several devices, B is this one's part of each batch; where samples are is known to all, of whole batches.
+    On several devices, B is the shard of this one; samples are those of whole batches.
     """
 
-    at: Sample  # of whole batches, one after the other
+    sample: Sample  # of all batches, one after the other
     trajectories: Trajectory  # [U, B, K, ...]
     targets: Targets  # [U, B, K]
     importance: Float[Array, "U B"]
 
 
-def learn(agent: Agent, state: TrainState, progress: Float[Array, ""]) -> tuple[TrainState, UpdateStats]:
-    """All batches of an iteration are drawn, and their targets made, before the first update.
+def learn(agent: Agent, state: TrainState, progress: Float[Array, ""]) -> tuple[TrainState, LossStats]:
+    """Draws all batches of an iteration and makes their targets, by one search, before the first update.
 
-    So one search serves them all. `progress` goes from 0 to 1 over the whole training.
+    `progress` goes from 0 to 1 over the whole training.
     """
     key, sample_key, target_key, update_key = jax.random.split(state.key, 4)
-    training_batch = make_batch(agent, state, progress, sample_key, target_key)
-    return update_networks(agent, state.replace(key=key), training_batch, update_key)
+    batch = make_batch(agent, state, progress, sample_key, target_key)
+    return update(agent, state.replace(key=key), batch, update_key)
 
 
 def make_batch(
     agent: Agent, state: TrainState, progress: Float[Array, ""], sample_key: Key, target_key: Key
 ) -> TrainingBatch:
-    """Samples the replay, and makes targets for what it finds there."""
-    env = agent.world(state.world)
-    memory, updates, data_parallel = agent.memory, agent.schedule.updates, agent.data_parallel
-    at = replays.sample(
+    """Samples the replay, and makes targets for the samples."""
+    env = agent.env(state.env_params)
+    config, updates, parallel = agent.replay, agent.schedule.updates, agent.data_parallel
+    sample = replays.sample(
         state.replay,
         sample_key,
-        updates * memory.batch_size,
-        exponent=memory.priority_exponent,
-        ahead=agent.moves_ahead,
-        data_parallel=data_parallel,
+        updates * config.batch_size,
+        exponent=config.priority_exponent,
+        lookahead=agent.lookahead,
+        data_parallel=parallel,
     )
-    start, end = memory.correction
-    size = state.replay.filled * len(agent.lanes)
-    importance = replays.importance(at, size, start + (end - start) * progress)
-    trajectory = gather_trajectories(agent, env, state, at)
+    start, end = config.importance
+    size = state.replay.filled * agent.num_envs
+    importance = replays.importance(sample, size, start + (end - start) * progress)
+    trajectory = gather_trajectories(agent, env, state, sample)
     targets = make_targets(agent, env, state, trajectory, target_key)
-    shape = (updates, memory.batch_size // data_parallel.count, memory.sequence)
-    trajectory, targets = jax.tree.map(
+    shape = (updates, config.batch_size // parallel.num_devices, config.sequence)
+    trajectories, targets = jax.tree.map(
         lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), (trajectory, targets)
     )
-    return TrainingBatch(at, trajectory, targets, data_parallel.part(importance.reshape(updates, -1), axis=1))
+    return TrainingBatch(
+        sample, trajectories, targets, parallel.shard(importance.reshape(updates, -1), axis=1)
+    )
 
 
-def update_networks(
-    agent: Agent, state: TrainState, training_batch: TrainingBatch, key: Key
-) -> tuple[TrainState, UpdateStats]:
-    """Updates the networks batch by batch, and the priorities of what was sampled."""
-    env, data_parallel = agent.world(state.world), agent.data_parallel
-    fresh_key, updates_key = jax.random.split(key)
-    fresh = _fresh(agent, env, state, fresh_key) if agent.memory.fresh else None
+def update(agent: Agent, state: TrainState, batch: TrainingBatch, key: Key) -> tuple[TrainState, LossStats]:
+    """Updates the networks batch by batch, and the priorities of the samples."""
+    env, parallel = agent.env(state.env_params), agent.data_parallel
+    recent_key, updates_key = jax.random.split(key)
+    recent = _recent_transitions(agent, env, state, recent_key) if agent.replay.recent else None
 
-    def update(carry: Any, batch: tuple[Trajectory, Targets, Array, Key]) -> tuple[Any, UpdateStats]:
+    def step(
+        carry: tuple[PyTree, PyTree, PyTree], inputs: tuple[Trajectory, Targets, Array, Key]
+    ) -> tuple[tuple[PyTree, PyTree, PyTree], LossStats]:
         networks, optimiser, novelty = carry
-        trajectory, targets, importance, key = batch
-        gradient, learned = jax.grad(batch_loss, has_aux=True)(
-            networks, agent.world_model, env, trajectory, targets, importance, agent.weights, data_parallel
+        trajectories, targets, importance, key = inputs
+        gradient, stats = jax.grad(batch_loss, has_aux=True)(
+            networks, agent.world_model, env, trajectories, targets, importance, agent.loss_weights, parallel
         )
-        changes, optimiser = agent.optimiser.update(data_parallel.total(gradient), optimiser, networks)
+        changes, optimiser = agent.optimiser.update(parallel.sum(gradient), optimiser, networks)
         networks = optax.apply_updates(networks, changes)
-        if agent.seen is NoveltyUpdate.TRAINING:
-            trajectories = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), trajectory)
-            keys = data_parallel.part(
-                jax.random.split(key, trajectories.actions.shape[0] * data_parallel.count)
-            )
-            moves = data_parallel.whole(_lived(env, trajectories, keys))
-            if fresh is not None:
-                moves = jax.tree.map(lambda *rows: jnp.concatenate(rows), moves, fresh)
-            novelty = agent.world_model.look(env, networks, novelty, moves)
-        return (networks, optimiser, novelty), learned
+        if agent.novelty_update is NoveltyUpdate.TRAINING:
+            flat = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), trajectories)
+            keys = parallel.shard(jax.random.split(key, flat.actions.shape[0] * parallel.num_devices))
+            transitions = parallel.gather(_first_transitions(env, flat, keys))
+            if recent is not None:
+                transitions = jax.tree.map(lambda *rows: jnp.concatenate(rows), transitions, recent)
+            novelty = agent.world_model.update_novelty(env, networks, novelty, transitions)
+        return (networks, optimiser, novelty), stats
 
     carry = (state.networks, state.optimiser, state.novelty)
     keys = jax.random.split(updates_key, agent.schedule.updates)
-    batches = (training_batch.trajectories, training_batch.targets, training_batch.importance, keys)
-    (networks, optimiser, novelty), learned = jax.lax.scan(update, carry, batches)
-    learned = learned.replace(
-        total=data_parallel.total(learned.total), losses=data_parallel.total(learned.losses)
-    )
-    new = jnp.sqrt(jnp.maximum(training_batch.targets.local_variance, 0))
-    errors = data_parallel.whole((learned.value_error, learned.std_error, new), axis=1)
-    learned = learned.replace(value_error=errors[0], std_error=errors[1])
-    first = [error[..., 0].reshape(-1) for error in errors]
+    inputs = (batch.trajectories, batch.targets, batch.importance, keys)
+    (networks, optimiser, novelty), stats = jax.lax.scan(step, carry, inputs)
+    stats = stats.replace(total=parallel.sum(stats.total), losses=parallel.sum(stats.losses))
+    local_std = jnp.sqrt(jnp.maximum(batch.targets.local_variance, 0))
+    errors = parallel.gather((stats.value_error, stats.std_error, local_std), axis=1)
+    stats = stats.replace(value_error=errors[0], std_error=errors[1])
+    priorities = agent.replay.priority(*(error[..., 0].reshape(-1) for error in errors)) + 1e-3
     state = state.replace(
         networks=networks,
         optimiser=optimiser,
         novelty=novelty,
-        replay=replays.prioritise(
-            state.replay, training_batch.at, agent.memory.priority(*first) + 1e-3, data_parallel
-        ),
-        log=_note(agent, state.log, learned),
+        replay=replays.set_priorities(state.replay, batch.sample, priorities, parallel),
+        log=log_updates(state.log, stats.total, agent.schedule.updates, agent.steps_per_iteration),
     )
-    return state, jax.tree.map(jnp.mean, learned)
+    return state, jax.tree.map(jnp.mean, stats)
 
 
 def refresh_target(agent: Agent, state: TrainState) -> TrainState:
-    """Copies the networks into the target, every `schedule.target_every` iterations."""
+    """Copies the networks to the target networks, every `schedule.target_period` iterations."""
     age = state.log.target_age + 1
-    due = age >= agent.schedule.target_every
-    target = jax.tree.map(lambda new, old: jnp.where(due, new, old), state.networks, state.target)
+    due = age >= agent.schedule.target_period
+    target = tree_where(due, state.networks, state.target)
     return state.replace(target=target, log=state.log.replace(target_age=jnp.where(due, 0, age)))
 
 
-def gather_trajectories(agent: Agent, env: Any, state: TrainState, at: Sample) -> Trajectory:
-    """The sampled steps with what came after them; each step of a sequence is a story of its own.
+def gather_trajectories(agent: Agent, env: AnyEnvironment, state: TrainState, sample: Sample) -> Trajectory:
+    """Returns the sampled transitions with those after them; each state of a sequence begins a trajectory.
 
-    Of each batch a device gets its part, wherever the lanes are that it was sampled from.
+    Of each batch a device gets its shard, wherever the episodes are that it was sampled from.
     """
-    sequence, moves, data_parallel = agent.memory.sequence, agent.reanalyse.moves, agent.data_parallel
-    steps = replays.window(state.replay, at, sequence + moves, data_parallel)
-    steps = data_parallel.deal(steps, groups=agent.schedule.updates)
+    sequence, steps = agent.replay.sequence, agent.reanalyse.num_steps
+    stored = replays.window(state.replay, sample, sequence + steps, agent.data_parallel)
+    stored = agent.data_parallel.scatter(stored, groups=agent.schedule.updates)
 
     def each_start(leaf: Array) -> Array:
-        windows = jnp.stack([leaf[:, start : start + moves + 1] for start in range(sequence)], axis=1)
+        windows = jnp.stack([leaf[:, start : start + steps + 1] for start in range(sequence)], axis=1)
         return jax.lax.collapse(windows, 0, 2)
 
-    steps = jax.tree.map(each_start, steps)
-    unpack = jax.vmap(jax.vmap(agent.env_factory.unpack, in_axes=(None, 0)), in_axes=(None, 0))
+    stored = jax.tree.map(each_start, stored)
     return Trajectory(
-        states=unpack(env, steps.state),
-        actions=steps.action[:, :-1],
-        rewards=steps.reward[:, :-1],
-        terminated=steps.terminated[:, :-1],
-        truncated=steps.truncated[:, :-1],
-        policy=steps.policy[:, 0],
+        states=_unpack(env, stored.state),
+        actions=stored.action[:, :-1],
+        rewards=stored.reward[:, :-1],
+        terminated=stored.terminated[:, :-1],
+        truncated=stored.truncated[:, :-1],
+        policy=stored.policy[:, 0],
     )
 
 
-def make_targets(agent: Agent, env: Any, state: TrainState, trajectory: Trajectory, key: Key) -> Targets:
-    """Targets by the target networks, and by what is known now."""
-    search_key, explore_key, value_key, ahead_key, step_key, choice_key = jax.random.split(key, 6)
+def make_targets(
+    agent: Agent, env: AnyEnvironment, state: TrainState, trajectory: Trajectory, key: Key
+) -> Targets:
+    """Makes targets with the target networks and the present novelty."""
+    search_key, explore_key, value_key, lookahead_key, step_key, choice_key = jax.random.split(key, 6)
     world_model, reanalyse = agent.world_model, agent.reanalyse
-    model = world_model.models(env, state.target)(state.novelty)
-    plain = world_model if reanalyse.needs_novelty else world_model.known()
-    search_model = plain.models(env, state.target)(state.novelty)
-    first = trajectory.state(0)
+    model = world_model.planning_models(env, state.target)(state.novelty)
+    plain = world_model if reanalyse.uses_novelty else world_model.without_novelty()
+    search_model = plain.planning_models(env, state.target)(state.novelty)
+    size = trajectory.actions.shape[0]
 
-    def each(key: Key, fn: Callable[[Key, Any], Any]) -> Callable[[Any], Any]:
-        return _each(agent, env, key, fn, trajectory.actions.shape[0])
+    def batched(key: Key, fn: Callable[[Key, PyTree], T]) -> Callable[[PyTree], T]:
+        return _for_states(agent, env, key, fn, size)
 
-    def ahead(key: Key, states: Any) -> Float[Array, "M"]:
-        root, step = model.root(states, exploiting_prior), model.recurrent_fn(exploiting_prior)
+    def lookahead(key: Key, states: PyTree) -> Float[Array, "M"]:
+        root, step = model.root(states, policy_prior), model.recurrent_fn(policy_prior)
         stds = one_step_lookahead(None, key, root, step).stds
-        return jnp.max(jnp.where(model.illegal(states), 0.0, stds), axis=-1) ** 2
+        return jnp.max(jnp.where(model.invalid_actions(states), 0.0, stds), axis=-1) ** 2
 
-    def explore(key: Key, states: Any) -> SearchEstimate:
+    def search(key: Key, states: PyTree) -> SearchEstimate:
+        return reanalyse.search(key, search_model, states)
+
+    def explore(key: Key, states: PyTree) -> SearchEstimate:
         return reanalyse.explore(key, model, states)
 
-    step = per_example(lambda key, states, actions: model.step(states, actions, key).reward_variance)
+    reward_variance = per_example(
+        lambda key, states, actions: model.step(states, actions, key).reward_variance
+    )
 
-    def local_variance(move: int) -> Float[Array, "M"]:
-        keys = _keys(agent, jax.random.fold_in(step_key, move), trajectory.actions.shape[0])
-        return step(keys, trajectory.state(move), trajectory.actions[:, move])
+    def local_variance(step: int) -> Float[Array, "M"]:
+        keys = _keys(agent, jax.random.fold_in(step_key, step), size)
+        return reward_variance(keys, trajectory.state(step), trajectory.actions[:, step])
 
     context = TargetContext(
         trajectory=trajectory,
         discount=world_model.discount,
-        here=each(search_key, lambda key, states: reanalyse.search(key, search_model, states))(first),
-        explored=lambda states: each(explore_key, explore)(states),
-        value=each(value_key, lambda _, states: model.estimate(states).value),
-        ahead_variance=each(ahead_key, ahead),
+        searched=batched(search_key, search)(trajectory.state(0)),
+        explored=lambda states: batched(explore_key, explore)(states),
+        value=batched(value_key, lambda _, states: model.estimate(states).value),
+        lookahead_variance=batched(lookahead_key, lookahead),
         local_variance=functools.cache(local_variance),
     )
-    return reanalyse.targets(_keys(agent, choice_key, trajectory.actions.shape[0]), context)
+    return reanalyse.targets(_keys(agent, choice_key, size), context)
 
 
-def _keys(agent: Agent, key: Key, trajectories: int) -> Key:
-    """One for each of the stories on this device, which has its part of every batch."""
-    data_parallel, updates = agent.data_parallel, agent.schedule.updates
-    keys = jax.random.split(key, trajectories * data_parallel.count)
-    return (
-        data_parallel.part(keys.reshape(updates, -1), axis=1).reshape(-1) if data_parallel.count > 1 else keys
-    )
+def _unpack(env: AnyEnvironment, packed: PyTree) -> PyTree:
+    """Unpacks states with two leading axes."""
+    return jax.vmap(jax.vmap(lambda one: unpack_state(env, one)))(packed)
 
 
-def _each(
-    agent: Agent, env: Any, key: Key, fn: Callable[[Key, Any], Any], trajectories: int
-) -> Callable[[Any], Any]:
-    """`fn` of the states of stories; where the world has few states, computed once for each and looked up."""
-    every = agent.world_model.all_states(env)
-    if every is None:
-        return lambda states: per_example(fn)(_keys(agent, key, trajectories), states)
-    table = agent.data_parallel.work(per_example(fn), jax.random.split(key, env.num_states), every)
-    return jax.vmap(lambda state: row(table, env.index(state)))
+def _keys(agent: Agent, key: Key, size: int) -> Key:
+    """One key for each of the trajectories on this device, which has its shard of every batch."""
+    parallel, updates = agent.data_parallel, agent.schedule.updates
+    keys = jax.random.split(key, size * parallel.num_devices)
+    if parallel.num_devices == 1:
+        return keys
+    return parallel.shard(keys.reshape(updates, -1), axis=1).reshape(-1)
 
 
-def _lived(env: Any, trajectory: Trajectory, keys: Key) -> Transition:
-    """The first moves of stories [B], with a key for each."""
+def _for_states(
+    agent: Agent, env: AnyEnvironment, key: Key, fn: Callable[[Key, PyTree], T], size: int
+) -> Callable[[PyTree], T]:
+    """Maps `fn` over states of trajectories; in a tabular environment it is computed once for each state."""
+    states = agent.world_model.all_states(env)
+    if states is None or not isinstance(env, FiniteEnvironment):
+        return lambda states: per_example(fn)(_keys(agent, key, size), states)
+    table = agent.data_parallel.map_rows(per_example(fn), jax.random.split(key, env.num_states), states)
+    index = env.index
+    return jax.vmap(lambda state: look_up(table, index(state)))
+
+
+def _first_transitions(env: AnyEnvironment, trajectory: Trajectory, keys: Key) -> Transition:
+    """The first transitions of trajectories [B], with a key for each."""
     over = trajectory.terminated[:, 0] | trajectory.truncated[:, 0]
-    every = jnp.ones_like(over)
-    moves = Transition(
-        trajectory.state(0),
-        trajectory.actions[:, 0],
-        trajectory.rewards[:, 0],
-        trajectory.state(1),
-        over,
-        every,
+    transitions = Transition(
+        before=trajectory.state(0),
+        action=trajectory.actions[:, 0],
+        reward=trajectory.rewards[:, 0],
+        after=trajectory.state(1),
+        over=over,
+        valid=jnp.ones_like(over),
     )
-    return _ended(env, moves, keys)
+    return _with_final_states(env, transitions, keys)
 
 
-def _fresh(agent: Agent, env: Any, state: TrainState, key: Key) -> Transition:
-    """The last moves of all lanes, those of other devices too, in one row; there may be fewer."""
-    steps, there = replays.latest(state.replay, agent.memory.fresh)
-    before = jax.vmap(jax.vmap(agent.env_factory.unpack, in_axes=(None, 0)), in_axes=(None, 0))(
-        env, steps.state
-    )
+def _recent_transitions(agent: Agent, env: AnyEnvironment, state: TrainState, key: Key) -> Transition:
+    """The last transitions of all episodes, also those of other devices; there may be fewer."""
+    stored, valid = replays.latest(state.replay, agent.replay.recent)
+    before = _unpack(env, stored.state)
     after = jax.tree.map(
         lambda now, rows: jnp.concatenate([now[None], rows[:-1]]), state.episodes.state, before
     )
-    over = steps.terminated | steps.truncated
-    rows = agent.data_parallel.whole((before, steps.action, steps.reward, after, over, there), axis=1)
+    over = stored.terminated | stored.truncated
+    rows = agent.data_parallel.gather((before, stored.action, stored.reward, after, over, valid), axis=1)
     flat = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), rows)
-    return _ended(env, Transition(*flat), jax.random.split(key, flat[1].shape[0]))
+    return _with_final_states(env, Transition(*flat), jax.random.split(key, flat[1].shape[0]))
 
 
-def _ended(env: Any, moves: Transition, keys: Key) -> Transition:
-    """What the replay has after the end of an episode is the start of another: the world says what was there."""
-    ended, _ = jax.vmap(env.step)(moves.before, moves.action, keys)
-    return moves.replace(after=jax.vmap(choose)(moves.over, ended, moves.after))
-
-
-def _note(agent: Agent, log: Any, learned: UpdateStats) -> Any:
-    bad = jnp.any(~jnp.isfinite(learned.total))
-    return log.replace(
-        train_steps=log.train_steps.add(agent.schedule.updates),
-        not_finite=first_time(log.not_finite, bad, log.env_steps.add(agent.steps_per_iteration)),
-    )
+def _with_final_states(env: AnyEnvironment, transitions: Transition, keys: Key) -> Transition:
+    """Replaces the states after an end of an episode, which the replay does not store, by a step of the environment."""
+    final, _ = jax.vmap(env.step)(transitions.before, transitions.action, keys)
+    return transitions.replace(after=jax.vmap(tree_where)(transitions.over, final, transitions.after))

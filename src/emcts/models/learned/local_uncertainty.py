@@ -1,28 +1,29 @@
-"""How a learned model tells the new from the known while it plans: by what it looks at, and what it learns from.
+"""Local uncertainty of a learned model: where the variance of a planned transition comes from.
 
-A plan passes latent states, in which novelty is hard to see. A sense looks past them, at the true states that the plan
-would pass; or at them; or at how far an ensemble disagrees on what comes after them.
+A plan goes through latent states, whose novelty is hard to estimate. It is estimated from the true states that the plan
+would go through, from the latent states, or from the disagreement of an ensemble that predicts the next latent state.
 """
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree, Shaped
 
 from emcts.envs.base import AnyEnvironment
-from emcts.models.world_model import Transition
+from emcts.models.evaluators import Transition
 from emcts.novelty import Fitted, NoiseAware, Novelty
 from emcts.types import Key, Replaceable, record
 
-Encode = Callable[[Any], Float[Array, "latent"]]
+Encode = Callable[[PyTree], Float[Array, "latent"]]
+TransitionInput = Callable[[AnyEnvironment, PyTree, Int[Array, ""], PyTree], Shaped[Array, "..."]]
 
 
 @record
 class PlannedTransition(Replaceable):
-    """A move of a plan: from a latent state, and what the path carried along before and after it."""
+    """A transition of a plan: the latent state and action, and what the path carries before and after it."""
 
     latent: Float[Array, "latent"]
     action: Int[Array, ""]
@@ -32,83 +33,88 @@ class PlannedTransition(Replaceable):
 
 @runtime_checkable
 class LocalUncertainty(Protocol):
-    """For one state; what a path carries along, beside its latent state, begins with `carry`."""
+    """The uncertainty of one planned transition. Beside its latent state, a path carries what `init_carry` begins."""
 
     @property
     def novelty(self) -> Novelty: ...
 
     @property
     def uses_simulator(self) -> bool:
-        """Whether to follow a plan takes steps of the environment."""
+        """Whether `step_carry` takes a step of the environment."""
 
-    def carry(self, state: Any) -> PyTree: ...
+    def init_carry(self, state: PyTree) -> PyTree: ...
 
-    def follow(self, env: AnyEnvironment, carried: PyTree, action: Int[Array, ""], key: Key) -> PyTree: ...
+    def step_carry(self, env: AnyEnvironment, carry: PyTree, action: Int[Array, ""], key: Key) -> PyTree: ...
 
-    def variance(self, env: AnyEnvironment, novelty: PyTree, move: PlannedTransition) -> Float[Array, ""]:
-        """eta of a move in a plan: how new it is."""
+    def variance(
+        self, env: AnyEnvironment, novelty: PyTree, transition: PlannedTransition
+    ) -> Float[Array, ""]:
+        """Returns the novelty eta of a planned transition."""
 
     def reward_variance(
-        self, env: AnyEnvironment, novelty: PyTree, move: PlannedTransition
+        self, env: AnyEnvironment, novelty: PyTree, transition: PlannedTransition
     ) -> Float[Array, ""]:
-        """What is uncertain about the reward of a move in a plan: eta, and noise where the estimator knows of it."""
+        """Returns the variance of the reward: eta, and that of noise where the estimator records it."""
 
-    def look(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, moves: Transition) -> PyTree:
-        """The novelty estimator once it was shown these moves, which were made."""
+    def update(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, transitions: Transition) -> PyTree:
+        """Returns the novelty state after an update with experienced transitions."""
 
-    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Transition) -> PyTree:
-        """The novelty estimator once it was told what these moves paid."""
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, transitions: Transition) -> PyTree:
+        """Returns the novelty state after the rewards of experienced transitions were recorded."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TrueStateNovelty:
-    """The true model follows the plan, and the true states are new or not.
+    """The novelty of the true states of a plan, which the simulator follows.
 
-    This is help that a learner does not have: it shows what the rest can do when local uncertainty is right.
-    `novelty_input` says what of a transition is new, given the states before and after.
+    A learner does not have this: it shows what the rest can do when local uncertainty is right. `input_of` gives what
+    the novelty estimator reads of a transition.
     """
 
     novelty: Novelty
-    novelty_input: Callable[[Any, Any, Int[Array, ""], Any], Array]
+    input_of: TransitionInput
 
     @property
     def uses_simulator(self) -> bool:
         return True
 
-    def carry(self, state: Any) -> PyTree:
+    def init_carry(self, state: PyTree) -> PyTree:
         return state
 
-    def follow(self, env: AnyEnvironment, carried: PyTree, action: Int[Array, ""], key: Key) -> PyTree:
-        return env.step(carried, action, key)[0]
+    def step_carry(self, env: AnyEnvironment, carry: PyTree, action: Int[Array, ""], key: Key) -> PyTree:
+        return env.step(carry, action, key)[0]
 
-    def variance(self, env: AnyEnvironment, novelty: PyTree, move: PlannedTransition) -> Float[Array, ""]:
-        seen = self.novelty_input(env, move.before, move.action, move.after)
-        return self.novelty.variance(novelty, seen)
+    def variance(
+        self, env: AnyEnvironment, novelty: PyTree, transition: PlannedTransition
+    ) -> Float[Array, ""]:
+        x = self.input_of(env, transition.before, transition.action, transition.after)
+        return self.novelty.variance(novelty, x)
 
     def reward_variance(
-        self, env: AnyEnvironment, novelty: PyTree, move: PlannedTransition
+        self, env: AnyEnvironment, novelty: PyTree, transition: PlannedTransition
     ) -> Float[Array, ""]:
         if not isinstance(self.novelty, NoiseAware):
-            return self.variance(env, novelty, move)
-        seen = self.novelty_input(env, move.before, move.action, move.after)
-        return self.novelty.reward_variances(novelty).at[seen].get(mode="fill", fill_value=0.0)
+            return self.variance(env, novelty, transition)
+        x = self.input_of(env, transition.before, transition.action, transition.after)
+        return self.novelty.reward_variances(novelty).at[x].get(mode="fill", fill_value=0.0)
 
-    def look(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, moves: Transition) -> PyTree:
-        return self.novelty.update(novelty, self._seen(env, moves), moves.counts)
+    def update(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, transitions: Transition) -> PyTree:
+        return self.novelty.update(novelty, self._inputs(env, transitions), transitions.valid)
 
-    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Transition) -> PyTree:
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, transitions: Transition) -> PyTree:
         if not isinstance(self.novelty, NoiseAware):
             return novelty
-        return self.novelty.record_rewards(novelty, self._seen(env, moves), moves.reward, moves.counts)
+        inputs = self._inputs(env, transitions)
+        return self.novelty.record_rewards(novelty, inputs, transitions.reward, transitions.valid)
 
-    def _seen(self, env: AnyEnvironment, moves: Transition) -> Array:
-        return jax.vmap(self.novelty_input, in_axes=(None, 0, 0, 0))(
-            env, moves.before, moves.action, moves.after
+    def _inputs(self, env: AnyEnvironment, transitions: Transition) -> Shaped[Array, "B ..."]:
+        return jax.vmap(self.input_of, in_axes=(None, 0, 0, 0))(
+            env, transitions.before, transitions.action, transitions.after
         )
 
 
-class _OfLatents:
-    """Senses that look at latent states alone: paths carry nothing."""
+class _FromLatents:
+    """Local uncertainty that reads latent states alone: paths carry nothing."""
 
     novelty: Novelty
 
@@ -116,59 +122,62 @@ class _OfLatents:
     def uses_simulator(self) -> bool:
         return False
 
-    def carry(self, state: Any) -> PyTree:
+    def init_carry(self, state: PyTree) -> PyTree:
         return ()
 
-    def follow(self, env: AnyEnvironment, carried: PyTree, action: Int[Array, ""], key: Key) -> PyTree:
+    def step_carry(self, env: AnyEnvironment, carry: PyTree, action: Int[Array, ""], key: Key) -> PyTree:
         return ()
 
-    def variance(self, env: AnyEnvironment, novelty: PyTree, move: PlannedTransition) -> Float[Array, ""]:
-        return self.novelty.variance(novelty, with_action(move.latent, move.action, env.num_actions))
+    def variance(
+        self, env: AnyEnvironment, novelty: PyTree, transition: PlannedTransition
+    ) -> Float[Array, ""]:
+        x = with_action(transition.latent, transition.action, env.num_actions)
+        return self.novelty.variance(novelty, x)
 
     def reward_variance(
-        self, env: AnyEnvironment, novelty: PyTree, move: PlannedTransition
+        self, env: AnyEnvironment, novelty: PyTree, transition: PlannedTransition
     ) -> Float[Array, ""]:
-        return self.variance(env, novelty, move)
+        return self.variance(env, novelty, transition)
 
-    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Transition) -> PyTree:
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, transitions: Transition) -> PyTree:
         return novelty
 
 
 @dataclasses.dataclass(frozen=True)
-class LatentNovelty(_OfLatents):
-    """Latent states and actions are new or not: learned of true states, asked of predicted ones.
+class LatentNovelty(_FromLatents):
+    """The novelty of latent states with actions: updated with encoded states, evaluated on predicted ones.
 
-    For models whose latent states mean something (anchored ones): what they get wrong then looks new, too.
+    For models whose latent states have a meaning of their own (anchored ones): wrong predictions then look novel too.
     """
 
     novelty: Novelty
 
-    def look(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, moves: Transition) -> PyTree:
-        return self.novelty.update(novelty, _pairs(env, encode, moves), moves.counts)
+    def update(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, transitions: Transition) -> PyTree:
+        return self.novelty.update(novelty, _pairs(env, encode, transitions), transitions.valid)
 
 
 @dataclasses.dataclass(frozen=True)
-class EnsembleDisagreement(_OfLatents):
-    """An ensemble learns to predict the latent state after each action; where it disagrees, there were no data.
+class EnsembleDisagreement(_FromLatents):
+    """The disagreement of an ensemble that learns to predict the latent state after each action.
 
-    It needs neither a true model nor latent states that mean something. An end is a state of its own, all zeros: it
-    has to be predicted like any other, and is no longer new once it was.
+    It needs neither a simulator nor meaningful latent states. The end of an episode is a latent state of its own, all
+    zeros: it is predicted like any other, and not novel once it was learned.
     """
 
     novelty: Fitted
 
-    def look(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, moves: Transition) -> PyTree:
-        after = jnp.where(moves.over[:, None], 0.0, jax.vmap(encode)(moves.after))
-        return self.novelty.fit(novelty, _pairs(env, encode, moves), after, moves.counts)
+    def update(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, transitions: Transition) -> PyTree:
+        after = jnp.where(transitions.over[:, None], 0.0, jax.vmap(encode)(transitions.after))
+        return self.novelty.fit(novelty, _pairs(env, encode, transitions), after, transitions.valid)
 
 
 def with_action(
     latent: Float[Array, "latent"], action: Int[Array, ""], num_actions: int
 ) -> Float[Array, "inputs"]:
-    """What a network of a state and an action reads."""
+    """Concatenates a latent state and a one-hot action: the input of networks of a pair."""
     return jnp.concatenate([latent, jax.nn.one_hot(action, num_actions)])
 
 
-def _pairs(env: AnyEnvironment, encode: Encode, moves: Transition) -> Float[Array, "B inputs"]:
-    latents = jax.vmap(encode)(moves.before)
-    return jax.vmap(with_action, in_axes=(0, 0, None))(latents, moves.action, env.num_actions)
+def _pairs(env: AnyEnvironment, encode: Encode, transitions: Transition) -> Float[Array, "B inputs"]:
+    latents = jax.vmap(encode)(transitions.before)
+    return jax.vmap(with_action, in_axes=(0, 0, None))(latents, transitions.action, env.num_actions)

@@ -2,15 +2,15 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from emcts.envs.base import AnyEnvironment
-from emcts.models.evaluators import Batch, NoNovelty, StateEstimate, all_states, decode
+from emcts.envs.base import AnyEnvironment, FiniteEnvironment
+from emcts.models.evaluators import NoNovelty, NoveltyInput, StateEstimate, Transition, all_states, decode
 from emcts.models.learned.local_uncertainty import (
     LatentNovelty,
     LocalUncertainty,
@@ -19,15 +19,17 @@ from emcts.models.learned.local_uncertainty import (
 )
 from emcts.models.networks import Head, Networks
 from emcts.models.ube import horizon_factor, leaf_variance
-from emcts.models.world_model import PlanningModel, Prior, Transition, Unrolled, WorldModel
+from emcts.models.world_model import PlanningModel, Prior, Unroll, WorldModel
 from emcts.novelty import Novelty
-from emcts.types import Key, RecurrentFn, RecurrentFnOutput, Replaceable, RootFnOutput, record
+from emcts.types import Key, Params, RecurrentFn, RecurrentFnOutput, Replaceable, RootFnOutput, record
 
 Latent = Float[Array, "latent"]
+StepsLeft = Callable[[PyTree], Float[Array, ""]]
+Wrapper = Callable[[PlanningModel[PyTree]], PlanningModel[PyTree]]
 
 
 class ModelNetworks(eqx.Module):
-    """A learned world. The heads read latent states; reward and end read them with the action."""
+    """The networks of a learned model. Heads read latent states; reward and continuation also read the action."""
 
     representation: Callable[[Array], Latent]
     dynamics: Callable[[Array], Latent]
@@ -36,126 +38,130 @@ class ModelNetworks(eqx.Module):
 
 @runtime_checkable
 class DynamicsLoss(Protocol):
-    """What ties predicted latent states to the world: which losses reach the dynamics."""
+    """Which losses train the dynamics."""
 
-    def shown(self, latent: Latent) -> Latent:
-        """What the heads see of a latent state."""
+    def head_input(self, latent: Latent) -> Latent:
+        """Returns a latent state as heads read it, with or without a gradient."""
 
     def consistency(self, predicted: Latent, encoded: Latent) -> Float[Array, ""]:
-        """The loss of a predicted state, given the representation of the state that was."""
+        """Returns the loss of a predicted state, given the representation of the state that followed."""
 
 
 @record
 class LatentState(Replaceable):
-    """A state of a plan."""
+    """The embedding of a node."""
 
-    latent: Any
-    carried: PyTree  # by the sense
-    steps_left: Any  # of the episode, if that is known; else without end
+    latent: Float[Array, "*B latent"]
+    carry: PyTree  # of the local uncertainty
+    steps_left: Float[Array, "*B"] | Int[Array, "*B"]  # of the episode if that is known, else infinite
 
 
 @dataclasses.dataclass(frozen=True)
 class LearnedPlanningModel:
-    """Embeddings are thoughts. The end of an episode is learned: discounts fade by the chance of it."""
+    """A planning model over latent states. Discounts are multiplied by the predicted probability of continuation."""
 
-    world_model: "LearnedMind"
+    world_model: "LearnedModel"
     env: AnyEnvironment
     networks: ModelNetworks
     novelty: PyTree
 
-    def root(self, states: Any, prior: Prior) -> RootFnOutput:
+    def root(self, states: PyTree, prior: Prior) -> RootFnOutput:
         nodes = jax.vmap(self._represent)(states)
         estimate = jax.vmap(self._estimate)(nodes.latent)
-        variance = jnp.clip(estimate.ube, 0, self.world_model.largest_variance)
-        logits = jnp.where(self.illegal(states), -jnp.inf, prior(estimate))
+        variance = jnp.clip(estimate.ube, 0, self.world_model.max_variance)
+        logits = jnp.where(self.invalid_actions(states), -jnp.inf, prior(estimate))
         return RootFnOutput(logits, estimate.value, nodes, variance)
 
-    def illegal(self, states: Any) -> Bool[Array, "B A"]:
-        """Known at the root alone: what a predicted state allows is not."""
+    def invalid_actions(self, states: PyTree) -> Bool[Array, "B A"]:
+        """Returns the illegal actions, known at the root alone: those of a predicted state are not."""
         return ~jax.vmap(self.env.legal)(states)
 
     def recurrent_fn(self, prior: Prior) -> RecurrentFn:
-        def step(_: Any, key: Key, action: Int[Array, "B"], nodes: Any) -> tuple[RecurrentFnOutput, Any]:
+        def step(
+            _: Params, key: Key, action: Int[Array, "B"], nodes: LatentState
+        ) -> tuple[RecurrentFnOutput, LatentState]:
             out, estimate, after = self._steps(nodes, action, key)
             return out.replace(prior_logits=prior(estimate)), after
 
         return step
 
-    def estimate(self, states: Any) -> StateEstimate:
+    def estimate(self, states: PyTree) -> StateEstimate:
         return jax.vmap(lambda state: self._estimate(self._represent(state).latent))(states)
 
-    def step(self, states: Any, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
+    def step(self, states: PyTree, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
         out, _, _ = self._steps(jax.vmap(self._represent)(states), actions, key)
         return out
 
-    def _represent(self, state: Any) -> LatentState:
-        world_model = self.world_model
-        latent = world_model.encode(self.env, self.networks, state)
-        return LatentState(latent, world_model.local_uncertainty.carry(state), world_model.steps_left(state))
+    def _represent(self, state: PyTree) -> LatentState:
+        model = self.world_model
+        latent = model.encode(self.env, self.networks, state)
+        return LatentState(latent, model.local_uncertainty.init_carry(state), model.steps_left(state))
 
     def _estimate(self, latent: Latent) -> StateEstimate:
-        return decode(self.networks.heads, self.networks.heads.state(latent))
+        return decode(self.networks.heads, self.networks.heads.outputs(latent))
 
-    def _steps(self, nodes: Any, actions: Int[Array, "B"], key: Key) -> Any:
+    def _steps(
+        self, nodes: LatentState, actions: Int[Array, "B"], key: Key
+    ) -> tuple[RecurrentFnOutput, StateEstimate, LatentState]:
         return jax.vmap(self._step)(nodes, actions, jax.random.split(key, actions.shape[0]))
 
     def _step(
         self, node: LatentState, action: Int[Array, ""], key: Key
-    ) -> tuple[Any, StateEstimate, LatentState]:
-        world_model, heads = self.world_model, self.networks.heads
+    ) -> tuple[RecurrentFnOutput, StateEstimate, LatentState]:
+        model, heads = self.world_model, self.networks.heads
+        uncertainty = model.local_uncertainty
         pair = with_action(node.latent, action, self.env.num_actions)
-        followed = world_model.local_uncertainty.follow(self.env, node.carried, action, key)
-        passed = PlannedTransition(node.latent, action, node.carried, followed)
-        eta = world_model.local_uncertainty.variance(self.env, self.novelty, passed)
-        after = LatentState(self.networks.dynamics(pair), followed, jnp.maximum(node.steps_left - 1, 0))
+        carry = uncertainty.step_carry(self.env, node.carry, action, key)
+        transition = PlannedTransition(node.latent, action, node.carry, carry)
+        eta = uncertainty.variance(self.env, self.novelty, transition)
+        after = LatentState(self.networks.dynamics(pair), carry, jnp.maximum(node.steps_left - 1, 0))
         estimate = self._estimate(after.latent)
-        reward, continuation = _needed(heads.reward, "reward"), _needed(heads.continuation, "going")
+        reward, continuation = (
+            _required(heads.reward, "reward"),
+            _required(heads.continuation, "continuation"),
+        )
+        factor = horizon_factor(model.discount, after.steps_left)
         out = RecurrentFnOutput(
             reward=reward.codec.decode(reward(pair)),
-            discount=world_model.discount * continuation.codec.decode(continuation(pair)),
+            discount=model.discount * continuation.codec.decode(continuation(pair)),
             prior_logits=None,
             value=estimate.value,
-            reward_variance=world_model.local_uncertainty.reward_variance(self.env, self.novelty, passed),
-            value_variance=leaf_variance(
-                estimate.ube,
-                eta,
-                horizon_factor(world_model.discount, after.steps_left),
-                world_model.largest_variance,
-            ),
+            reward_variance=uncertainty.reward_variance(self.env, self.novelty, transition),
+            value_variance=leaf_variance(estimate.ube, eta, factor, model.max_variance),
         )
         return out, estimate, after
 
 
-def as_it_is(model: PlanningModel) -> PlanningModel:
-    """No wrapper."""
+def unwrapped(model: PlanningModel[PyTree]) -> PlanningModel[PyTree]:
+    """Returns the planning model as it is."""
     return model
 
 
-def endless(state: Any) -> Float[Array, ""]:
-    """Nobody knows when an episode ends."""
+def unknown_horizon(state: PyTree) -> Float[Array, ""]:
+    """Returns infinity: the number of remaining steps is not known."""
     return jnp.float32(jnp.inf)
 
 
 @dataclasses.dataclass(frozen=True)
 class LearnedModel:
-    """Plans with a learned world.
+    """Plans with learned dynamics.
 
-    `observe` gives what the representation reads of a state. `steps_left` bounds how long the unknown may go on behind
-    a leaf: the clock of an episode is no secret. With `few_states` the world numbers its states, and what is thought of
-    each is computed once. `around` wraps each model, for rules like that of appendix B.
+    `observe` gives what the representation reads of a state. `steps_left` bounds for how many steps uncertainty can
+    accumulate behind a leaf: the number of remaining steps is known. With `tabular`, estimates of every state are
+    computed once. `wrap` is applied to each planning model, for rules such as that of appendix B.
     """
 
     local_uncertainty: LocalUncertainty
     dynamics_loss: DynamicsLoss
-    observe: Callable[[Any, Any], Array]
+    observe: NoveltyInput
     discount: float
-    steps_left: Callable[[Any], Float[Array, ""]] = endless
-    largest_variance: float = float("inf")
-    few_states: bool = False
-    around: Callable[[PlanningModel], PlanningModel] = as_it_is
+    steps_left: StepsLeft = unknown_horizon
+    max_variance: float = float("inf")
+    tabular: bool = False
+    wrap: Wrapper = unwrapped
 
     def __post_init__(self) -> None:
-        if self.discount == 1 and self.steps_left is endless:
+        if self.discount == 1 and self.steps_left is unknown_horizon:
             raise ValueError(
                 "a discount of 1 bounds no endless sum: give `steps_left`, such as that of a time limit, "
                 "or a discount below 1"
@@ -172,24 +178,26 @@ class LearnedModel:
     def heads(self, networks: ModelNetworks) -> Networks:
         return networks.heads
 
-    def encode(self, env: AnyEnvironment, networks: ModelNetworks, state: Any) -> Latent:
+    def encode(self, env: AnyEnvironment, networks: ModelNetworks, state: PyTree) -> Latent:
         return networks.representation(self.observe(env, state))
 
-    def models(self, env: AnyEnvironment, networks: ModelNetworks) -> Callable[[PyTree], PlanningModel]:
-        return lambda novelty: self.around(LearnedPlanningModel(self, env, networks, novelty))
+    def planning_models(
+        self, env: AnyEnvironment, networks: ModelNetworks
+    ) -> Callable[[PyTree], PlanningModel[PyTree]]:
+        return lambda novelty: self.wrap(LearnedPlanningModel(self, env, networks, novelty))
 
-    def known(self) -> WorldModel:
+    def without_novelty(self) -> WorldModel[PyTree]:
         return dataclasses.replace(self, local_uncertainty=LatentNovelty(NoNovelty()))
 
     def unroll(
         self,
         env: AnyEnvironment,
         networks: ModelNetworks,
-        states: Any,
+        states: PyTree,
         actions: Int[Array, "K"],
         over: Bool[Array, "K"],
-    ) -> Unrolled:
-        """From the first state on, the model is alone with the actions. What comes after an end does not count."""
+    ) -> Unroll:
+        """Predicts from the first state on, given the actions. States after the end of the episode are not valid."""
         encoded = jax.vmap(lambda state: self.encode(env, networks, state))(states)
 
         def predicted(latent: Latent) -> Float[Array, "K latent"]:
@@ -199,41 +207,42 @@ class LearnedModel:
 
             return jax.lax.scan(step, latent, actions)[1]
 
-        shown = jax.vmap(self.dynamics_loss.shown)(predicted(encoded[0]))
-        pairs = jax.vmap(with_action, in_axes=(0, 0, None))(shown, actions, env.num_actions)
+        inputs = jax.vmap(self.dynamics_loss.head_input)(predicted(encoded[0]))
+        pairs = jax.vmap(with_action, in_axes=(0, 0, None))(inputs, actions, env.num_actions)
         heads = networks.heads
-        # What is easy to predict is not what matters: drift trains the dynamics, and not the representation.
-        strayed = predicted(jax.lax.stop_gradient(encoded[0]))
-        consistency = jax.vmap(self.dynamics_loss.consistency)(strayed, encoded).at[0].set(0.0)
-        before = jnp.cumsum(over) - over
-        return Unrolled(
-            raw=jax.vmap(heads.state)(shown),
-            reward=jax.vmap(_needed(heads.reward, "reward"))(pairs),
-            continuation=jax.vmap(_needed(heads.continuation, "going"))(pairs),
+        # Easy to predict is not what a representation should be: consistency trains the dynamics alone.
+        from_first = predicted(jax.lax.stop_gradient(encoded[0]))
+        consistency = jax.vmap(self.dynamics_loss.consistency)(from_first, encoded).at[0].set(0.0)
+        ends_before = jnp.cumsum(over) - over
+        return Unroll(
+            raw=jax.vmap(heads.outputs)(inputs),
+            reward=jax.vmap(_required(heads.reward, "reward"))(pairs),
+            continuation=jax.vmap(_required(heads.continuation, "continuation"))(pairs),
             consistency=consistency,
-            counts=before == 0,
+            valid=ends_before == 0,
         )
 
-    def look(
-        self, env: AnyEnvironment, networks: ModelNetworks, novelty: PyTree, moves: Transition
+    def update_novelty(
+        self, env: AnyEnvironment, networks: ModelNetworks, novelty: PyTree, transitions: Transition
     ) -> PyTree:
-        return self.local_uncertainty.look(
-            env, lambda state: self.encode(env, networks, state), novelty, moves
-        )
+        def encode(state: PyTree) -> Latent:
+            return self.encode(env, networks, state)
 
-    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, moves: Transition) -> PyTree:
-        return self.local_uncertainty.record_rewards(env, novelty, moves)
+        return self.local_uncertainty.update(env, encode, novelty, transitions)
 
-    def all_states(self, env: Any) -> Batch | None:
-        return all_states(env) if self.few_states else None
+    def record_rewards(self, env: AnyEnvironment, novelty: PyTree, transitions: Transition) -> PyTree:
+        return self.local_uncertainty.record_rewards(env, novelty, transitions)
+
+    def all_states(self, env: AnyEnvironment) -> PyTree | None:
+        return all_states(env) if self.tabular and isinstance(env, FiniteEnvironment) else None
 
 
 def half_gradient(latent: Latent) -> Latent:
-    """The same latent state; of the gradient half comes back, so that many steps do not weigh more than the first."""
+    """Returns the latent state with half of its gradient, so that long unrolls do not outweigh the first step."""
     return 0.5 * latent + jax.lax.stop_gradient(0.5 * latent)
 
 
-def _needed(head: Head | None, name: str) -> Head:
+def _required(head: Head | None, name: str) -> Head:
     if head is None:
         raise ValueError(f"a learned model predicts {name}: give networks with that head")
     return head

@@ -1,0 +1,218 @@
+"""The settings of agents that plan: small groups, shared by all tasks. Field `x` of group `g` is the flag `--g.x`."""
+
+import dataclasses
+from typing import Generic, TypeVar
+
+from emcts.agents.mcts.agent import LossWeights
+from emcts.novelty import bits_for
+
+MAX_BITS = {"hash-set": 31, "hash-counts": 27}  # of hash tables: 256 MB each
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchSettings:
+    """The search that acts. Evaluation uses Gumbel's search without noise."""
+
+    simulations: int = 50
+    """simulations of each search: of acting, targets and evaluation"""
+    discount: float = 0.995
+    policy: str = "puct"
+    """puct, gumbel, or uct, which has no prior and does not normalise values"""
+    temperature: float = 0.0
+    """of puct's actions in episodes that exploit; 0 takes the most visited"""
+    gumbel_scale: float = 1.0
+    """of gumbel's noise"""
+    dirichlet_fraction: float = 0.25
+    """of the noise in puct's prior, for agents without uncertainty"""
+
+
+@dataclasses.dataclass(frozen=True)
+class ExplorationSettings:
+    """How episodes explore."""
+
+    beta: float | None = None
+    """what a standard deviation is worth to an episode that explores; left out 1, and 10 if rewards are stochastic"""
+    betas: str = "constant"
+    """constant (the same beta in all exploring episodes) or spaced (evenly, from 0 to beta)"""
+    num_exploiting: int = 1
+    """of the parallel episodes; the others explore"""
+    policy_head: bool = False
+    """whether an exploration policy is learned, as the prior of episodes that explore"""
+    temperature: float = 1.0
+    """of the softmax over scores that the exploration policy learns"""
+
+
+@dataclasses.dataclass(frozen=True)
+class NoveltySettings:
+    """The estimator of local uncertainty."""
+
+    kind: str = "counts"
+    """counts, hash-set (novel until first seen), hash-counts, rnd or ensemble"""
+    input: str | None = None
+    """what of a state can be novel, by name; left out, the task's default"""
+    update: str | None = None
+    """acting or training: when novelty is updated; left out, acting for counts and hashes, training for networks"""
+    unseen_variance: float = 1.0
+    """of what was never seen"""
+    max_variance: float | None = None
+    """of a value; predictions above it are clipped"""
+    leaf_horizon: str = "episode"
+    """steps that uncertainty accumulates behind a leaf: episode (to its end), endless, or single (simulators alone)"""
+    reward_noise: bool = True
+    """whether the noise of rewards is estimated, in finite environments: without noise it changes nothing"""
+    count_epsilon: float = 0.01
+    """variances of counts are proportional to 1 / (n + this) after n visits"""
+    hash_bits: int | None = None
+    """the table has 2 to the power of this many entries; left out, ten for every step, in at most 256 MB a seed"""
+    rnd_width: int = 1024
+    """of the hidden layers of rnd's predictor; its target and the outputs of both have half as many units"""
+    ensemble_size: int = 10
+    ensemble_hidden: tuple[int, ...] = (64, 64)
+    """hidden layers of each member"""
+    learning_rate: float = 5e-4
+    """of rnd and ensemble"""
+    adam_epsilon: float = 0.01
+    """of rnd and ensemble: with less, what is sampled rarely is never quite learned"""
+    power: float = 2.0
+    """of rnd and ensemble: variances are raised to this power, so that the half learned counts for little"""
+    saturation: float | None = 0.4
+    """of rnd and ensemble: the fraction of the initial error from which on a transition is fully novel"""
+
+    def table_bits(self, steps: int) -> int:
+        """Returns the given number of bits, or as many as a run needs: every step may lead to a new state."""
+        return bits_for(steps, MAX_BITS[self.kind]) if self.hash_bits is None else self.hash_bits
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkSettings:
+    """The networks of agents that plan with a simulator."""
+
+    width: int = 256
+    """of the hidden layers"""
+    channels: int = 16
+    """of the convolution, for images"""
+
+
+@dataclasses.dataclass(frozen=True)
+class LearnedModelSettings:
+    """The learned model, and its networks."""
+
+    kind: str = "abstracted"
+    """abstracted (latent states that serve values, rewards and policies) or anchored (states of the environment)"""
+    latent: int = 100
+    """numbers in an abstracted latent state"""
+    channels: int = 16
+    """of the convolution, for images"""
+    representation: tuple[int, ...] = (256,)
+    """hidden layers of the abstracted model's representation, unless it reads images"""
+    dynamics: tuple[int, ...] = (256, 256)
+    """hidden layers"""
+    heads: tuple[int, ...] = (128, 128)
+    """hidden layers of value, policy, reward and continuation"""
+    ube_head: tuple[int, ...] = (128, 128, 128)
+    """hidden layers"""
+    beyond_known: bool = False
+    """maximal uncertainty behind the first unknown transition of a plan (appendix B)"""
+
+
+@dataclasses.dataclass(frozen=True)
+class TargetSettings:
+    """The targets of Reanalyse."""
+
+    search: str = "gumbel"
+    """the search that makes targets: gumbel or puct"""
+    value_steps: int = 0
+    """rewards of the replay in a value target; 0 searches, and takes the 1-step target if that is larger and the
+    environment deterministic"""
+    ube: str = "lookahead"
+    """what a UBE target ends with: lookahead (one step), root or edge (of an exploring search), or search-edge (of the
+    search for the other targets)"""
+    ube_steps: int = 0
+    """steps of the replay in a UBE target before that"""
+    fraction: float = 1.0
+    """of the policy targets that are searched anew"""
+    beta: float = 0.0
+    """below 0, targets are pessimistic"""
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplaySettings:
+    """The replay, and how it is sampled."""
+
+    capacity: int = 100_000
+    batch_size: int = 256
+    sequence: int = 1
+    """consecutive states of each sample: the steps that a learned model is unrolled for"""
+    priority: str = "surprise"
+    """what decides how often a step is sampled: value-error, or surprise"""
+    priority_exponent: float = 0.6
+    importance: tuple[float, float] = (0.0, 0.0)
+    """exponent of the importance weights, at the start and at the end"""
+    recent: int = 0
+    """last steps that a novelty estimator gets again with each batch, if training updates it"""
+
+
+@dataclasses.dataclass(frozen=True)
+class OptimiserSettings:
+    """Adam."""
+
+    learning_rate: float = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class ScheduleSettings:
+    """When the agent acts and learns."""
+
+    num_envs: int = 2
+    """parallel episodes"""
+    rollout_length: int = 5
+    """steps of each in an iteration"""
+    updates: int = 20
+    """of the networks in an iteration"""
+    warmup_steps: int = 100
+    """environment steps before the first update"""
+    target_period: int = 1
+    """iterations after which the networks are copied to the target networks"""
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluationSettings:
+    """Evaluation by greedy episodes."""
+
+    every: int = 200
+    """environment steps between evaluations"""
+    episodes: int = 1
+    beta: float = 0.0
+    """above 0 evaluation explores, below 0 it is careful"""
+    max_steps: int | None = None
+    """after which an episode is cut off; left out, the task's longest episode"""
+
+
+EnvT = TypeVar("EnvT")
+ModelT = TypeVar("ModelT", NetworkSettings, LearnedModelSettings)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(Generic[EnvT, ModelT]):
+    """All settings of a training. Steps are environment steps of one seed, all parallel episodes counted."""
+
+    steps: int
+    """when training ends"""
+    env: EnvT
+    model: ModelT
+    search: SearchSettings = SearchSettings()
+    exploration: ExplorationSettings = ExplorationSettings()
+    novelty: NoveltySettings = NoveltySettings()
+    targets: TargetSettings = TargetSettings()
+    replay: ReplaySettings = ReplaySettings()
+    loss: LossWeights = dataclasses.field(default_factory=LossWeights)
+    optimiser: OptimiserSettings = OptimiserSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
+
+    def resolved(self) -> "Settings[EnvT, ModelT]":
+        """Returns the settings of a new run, with a size of the hash table if there is one."""
+        if self.novelty.kind not in MAX_BITS:
+            return self
+        bits = self.novelty.table_bits(self.steps)
+        return dataclasses.replace(self, novelty=dataclasses.replace(self.novelty, hash_bits=bits))

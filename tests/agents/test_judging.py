@@ -14,7 +14,7 @@ from emcts.agents.loop import run_chunk
 from emcts.agents.trainer import SeedTrainer
 from emcts.agents.worlds import Programs, SameWorld
 from emcts.envs import DeepSea, MinAtar, Subleq
-from emcts.envs.deep_sea_regret import episodes_to_solve
+from emcts.envs.deep_sea import episodes_to_solve
 from tests.agents.tiny import BDQN, DEEP_SEA, advanced, table, trainer
 
 SEEDS = tuple(range(32))

@@ -11,7 +11,7 @@ from emcts.agents.agent import Agent, Seen
 from emcts.agents.replay import Step
 from emcts.agents.spread import alone
 from emcts.agents.state import Episodes, TrainState, count_visits, first_time, note_regret
-from emcts.envs.base import choose
+from emcts.envs.base import tree_where
 from emcts.models.minds import Moves
 from emcts.types import Key, Replaceable, record
 
@@ -47,7 +47,7 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, Played]:
         after, outcome = jax.vmap(env.step)(before, plan.action, keys(step_key))
         paid = carry.episodes.paid + outcome.reward
         fresh = jax.vmap(env.init)(keys(reset_key))
-        episodes = Episodes(jax.vmap(choose)(outcome.over, fresh, after), jnp.where(outcome.over, 0.0, paid))
+        episodes = Episodes(jax.vmap(tree_where)(outcome.over, fresh, after), jnp.where(outcome.over, 0.0, paid))
         success = jax.vmap(agent.worlds.success, in_axes=(None, 0, 0))(env, after, outcome)
         good = jax.vmap(agent.worlds.good_episode, in_axes=(None, 0))(env, after)
         over, good = spread.whole((outcome.over, good))

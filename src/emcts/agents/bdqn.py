@@ -33,7 +33,7 @@ from emcts.agents.spread import Spread
 from emcts.agents.state import new_log, note_regret
 from emcts.agents.worlds import Worlds
 from emcts.envs import AnyEnvironment, DeepSea, Outcome
-from emcts.envs.base import choose
+from emcts.envs.base import tree_where
 from emcts.envs.rollout import random_legal_action
 from emcts.types import Key
 
@@ -132,7 +132,7 @@ class Bdqn:
             begun = Episode(env.init(reset_key), jnp.float32(0), head, _member(carry.networks, head))
             step = self._transition(before, action, after, outcome, keep_key)
             carry = carry.replace(
-                episode=choose(outcome.over, begun, episode.replace(state=after, paid=paid)),
+                episode=tree_where(outcome.over, begun, episode.replace(state=after, paid=paid)),
                 replay=replays.add(carry.replay, step),
                 log=note_regret(log, over, good, inputs[1]),
             )
@@ -185,7 +185,7 @@ class Bdqn:
     def refresh_target(self, state: BdqnState) -> BdqnState:
         due = state.log.target_age >= self.schedule.target_every
         return state.replace(
-            target=choose(due, state.networks, state.target),
+            target=tree_where(due, state.networks, state.target),
             log=state.log.replace(target_age=jnp.where(due, 0, state.log.target_age)),
         )
 

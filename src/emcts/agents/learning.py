@@ -17,7 +17,7 @@ from emcts.agents.replay import Sample
 from emcts.agents.spread import alone
 from emcts.agents.state import TrainState, first_time
 from emcts.agents.targets import Context, Searched, Story, Targets
-from emcts.envs.base import choose
+from emcts.envs.base import tree_where
 from emcts.models.judges import row
 from emcts.models.minds import Moves
 from emcts.search.ube import one_step_lookahead
@@ -226,7 +226,7 @@ def _fresh(agent: Agent, env: Any, state: TrainState, key: Key) -> Moves:
 def _ended(env: Any, moves: Moves, keys: Key) -> Moves:
     """What the replay has after the end of an episode is the start of another: the world says what was there."""
     ended, _ = jax.vmap(env.step)(moves.before, moves.action, keys)
-    return moves.replace(after=jax.vmap(choose)(moves.over, ended, moves.after))
+    return moves.replace(after=jax.vmap(tree_where)(moves.over, ended, moves.after))
 
 
 def _note(agent: Agent, log: Any, learned: Learned) -> Any:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
 from emcts.agents.spread import WHOLE, Spread
-from emcts.envs.base import choose
+from emcts.envs.base import tree_where
 from emcts.types import Key, Replaceable, record
 
 
@@ -127,7 +127,9 @@ def window(replay: Replay, at: Sample, length: int, spread: Spread = WHOLE) -> S
     steps = jax.tree.map(lambda ring: ring[row, lane[:, None]], replay.steps)
     if spread.count == 1:
         return steps
-    return jax.vmap(lambda here, step: choose(here, step, jax.tree.map(jnp.zeros_like, step)))(here, steps)
+    return jax.vmap(lambda here, step: tree_where(here, step, jax.tree.map(jnp.zeros_like, step)))(
+        here, steps
+    )
 
 
 def _lane_here(replay: Replay, at: Sample, spread: Spread) -> tuple[Int[Array, "B"], Bool[Array, "B"]]:

@@ -11,7 +11,7 @@ from emcts.agents.agent import Agent
 from emcts.agents.judging import regret_balance
 from emcts.agents.replay import Replay, Step
 from emcts.counter import NEVER, Counter
-from emcts.envs.base import choose
+from emcts.envs.base import tree_where
 from emcts.types import Key, Replaceable, record
 
 MOST_VISITS = 2**30  # of a state; later ones are not counted, so that the number does not wrap
@@ -57,7 +57,7 @@ def new_log(env: Any) -> Log:
 
 def first_time(event: Counter, happens: Bool[Array, ""], now: Counter) -> Counter:
     """The step at which an event first happened: `now` if it does and has not before."""
-    return choose(happens & ~event.happened, now, event)
+    return tree_where(happens & ~event.happened, now, event)
 
 
 def count_visits(visits: Int32[Array, "states"], index: Int[Array, "*L"]) -> Int32[Array, "states"]:

@@ -1,19 +1,28 @@
-"""The protocol that every environment follows: one state, no batch, pure functions; `step` never resets."""
+"""The protocol that every environment follows, and the members that an environment may add to it.
 
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+`Environment` is required: one state, no batch, pure functions; `step` never resets. The protocols after it are
+optional. Code that is not about one environment finds out by `isinstance(env, GridEnvironment)`, or calls the functions
+at the end of this module, which say what holds for an environment without the member.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.types import Key, Replaceable, record
 
 State = TypeVar("State")
+Tree = TypeVar("Tree")
 
 
 @record
 class Outcome(Replaceable):
-    """What a step paid, and whether the episode is over: by its rules (terminated) or a limit (truncated).
+    """The reward of a step, and whether the episode is over: by its rules (terminated) or a limit (truncated).
 
     A step that sets both flags is terminated.
     """
@@ -23,25 +32,25 @@ class Outcome(Replaceable):
     truncated: Bool[Array, ""]
 
     @property
-    def over(self) -> Any:
+    def over(self) -> Bool[Array, "..."]:
         return self.terminated | self.truncated
 
     @property
-    def cut_off(self) -> Any:
-        """Whether a limit alone ended the episode: there is a value in the state that was reached."""
+    def cut_off(self) -> Bool[Array, "..."]:
+        """Whether a limit alone ended the episode: values are then bootstrapped from the state that was reached."""
         return self.truncated & ~self.terminated
 
 
 @runtime_checkable
-class Environment(Protocol, Generic[State]):
-    """A world for one agent. A state that is over absorbs: a step from it pays 0 and changes nothing.
+class Environment(Protocol[State]):
+    """An environment for one agent. A state that is over absorbs: a step from it has reward 0 and changes nothing.
 
-    Shapes and dtypes of states, observations and outcomes never change, so that `jit`, `vmap` and `scan`
-    apply. Some action is legal in every state. An illegal one never pays: it changes nothing that can be
-    observed, or it ends the episode. `emcts.envs.check(env)` tries all of this.
+    Shapes and dtypes of states, observations and outcomes never change, so that `jit`, `vmap` and `scan` apply. Some
+    action is legal in every state. An illegal one has no positive reward: it changes nothing that can be observed, or
+    it ends the episode. `emcts.envs.check(env)` checks all of this.
 
-    An environment may say more of itself: `deterministic`, that `step` does not depend on its key (left out, it may);
-    and `steps_left(state)`, how many steps an episode has left at the most.
+    Two optional attributes have no protocol of their own: `deterministic`, whether `step` ignores its key (left out, it
+    may use it); and `steps_left(state)`, an upper bound on the steps that the episode has left.
     """
 
     @property
@@ -59,11 +68,114 @@ class Environment(Protocol, Generic[State]):
 AnyEnvironment = Environment[Any]
 
 
+@runtime_checkable
+class FiniteEnvironment(Environment[State], Protocol[State]):
+    """An environment whose states have numbers, so that tables can hold visits, values and variances."""
+
+    @property
+    def num_states(self) -> int: ...
+
+    def index(self, state: State) -> Int[Array, ""]:
+        """The number of a state, from 0 to `num_states - 1`; `num_states` once the episode is over."""
+        ...
+
+    def state_at(self, index: Int[Array, ""]) -> State:
+        """The inverse of `index`."""
+        ...
+
+
+@runtime_checkable
+class GridEnvironment(FiniteEnvironment[State], Protocol[State]):
+    """A finite environment whose states are cells of a grid: values of all states make a map."""
+
+    def grid(self, values: Float[Array, "S"]) -> Float[Array, "H W"]:
+        """One value per state, by `index`, as a map; NaN where there is no state."""
+        ...
+
+
+@runtime_checkable
+class RenderableEnvironment(Environment[State], Protocol[State]):
+    """An environment that draws a state, on the host: as text, or as an RGB image [H, W, 3] of uint8."""
+
+    def render(self, state: State) -> str | np.ndarray: ...
+
+
+@runtime_checkable
+class GoalEnvironment(Environment[State], Protocol[State]):
+    """An environment with a goal other than a positive reward, such as one whose rewards have noise."""
+
+    def solved(self, state: State) -> Bool[Array, ""]:
+        """Whether the step to this state reached the goal."""
+        ...
+
+
+@runtime_checkable
+class RegretEnvironment(Environment[State], Protocol[State]):
+    """An environment in which an episode has regret 1 or 0, as bsuite scores Deep Sea."""
+
+    def strayed(self, state: State) -> Bool[Array, ""]:
+        """Whether an action so far left the optimal path: an episode that ends in this state then has regret 1."""
+        ...
+
+
+@runtime_checkable
+class PackableEnvironment(Environment[State], Protocol[State]):
+    """An environment whose states are rebuilt from less: a replay buffer stores the packed ones."""
+
+    def pack(self, state: State) -> PyTree: ...
+
+    def unpack(self, packed: PyTree) -> State:
+        """The inverse of `pack`."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class ArtifactRecord:
+    """An artifact as a run stores it: JSON data that identifies it, text for people, and the suffix of a text file."""
+
+    data: Mapping[str, object]
+    text: str
+    suffix: str
+
+
+@runtime_checkable
+class ArtifactEnvironment(Environment[State], Protocol[State]):
+    """An environment in which each success leaves something for a run to store, such as a program."""
+
+    def artifact(self, state: State) -> PyTree[Array]:
+        """What to store of the state that a successful step led to; called under `jit` and `vmap`."""
+        ...
+
+    def artifact_record(self, artifact: PyTree[np.ndarray], title: str = "") -> ArtifactRecord:
+        """The record of one artifact, on the host. `title` heads its text, such as the step of the success."""
+        ...
+
+
 def is_deterministic(env: AnyEnvironment) -> bool:
-    """Whether rewards and transitions are known to be free of chance. What an environment does not say is not known."""
+    """Whether `step` is known to ignore its key. An environment that does not say is not known to."""
     return bool(getattr(env, "deterministic", False))
 
 
-def choose(condition: Bool[Array, ""], if_true: PyTree, if_false: PyTree) -> PyTree:
-    """One of two states of the same environment, leaf by leaf."""
+def is_success(env: Environment[State], after: State, outcome: Outcome) -> Bool[Array, ""]:
+    """Whether a step to the state `after` reached the goal: a positive reward, unless the environment has `solved`."""
+    return env.solved(after) if isinstance(env, GoalEnvironment) else outcome.reward > 0
+
+
+def pack_state(env: Environment[State], state: State) -> PyTree:
+    """What a replay buffer stores of a state: all of it, unless the environment packs it."""
+    return env.pack(state) if isinstance(env, PackableEnvironment) else state
+
+
+def unpack_state(env: Environment[State], packed: PyTree) -> State:
+    """The inverse of `pack_state`."""
+    return env.unpack(packed) if isinstance(env, PackableEnvironment) else packed
+
+
+def artifact_of(env: Environment[State], state: State) -> PyTree:
+    """What a run stores of a success: nothing, as (), unless the environment has artifacts."""
+    return env.artifact(state) if isinstance(env, ArtifactEnvironment) else ()
+
+
+def tree_where(condition: Bool[Array, ""], if_true: Tree, if_false: Tree) -> Tree:
+    """Selects one of two pytrees of the same structure, leaf by leaf: `jnp.where` for pytrees."""
     return jax.tree.map(lambda yes, no: jnp.where(condition, yes, no), if_true, if_false)

@@ -7,6 +7,7 @@ import pytest
 from bsuite.environments import deep_sea as bsuite_deep_sea
 
 from emcts.envs import DeepSea
+from emcts.envs.deep_sea import average_regret, episodes_to_solve, regret
 
 KEY = jax.random.key(0)
 
@@ -31,7 +32,7 @@ def bsuite_env(size: int, seed: int | None) -> bsuite_deep_sea.DeepSea:
 
 
 def mostly_optimal(env: DeepSea, rng: np.random.Generator, slips: float) -> np.ndarray:
-    """Actions that follow the path but for a few slips: random ones would never see the treasure."""
+    """Actions that follow the path but for a few slips: random ones would never see the goal."""
     actions = np.diagonal(env.right_actions).copy()
     return np.where(rng.random(env.size) < slips, 1 - actions, actions)
 
@@ -104,7 +105,7 @@ def test_best_of_all_action_sequences_is_the_optimal_return():
     _, _, outcomes = jax.vmap(lambda actions: states_of(env, actions))(jnp.asarray(sequences))
     returns = np.sort(np.asarray(outcomes.reward.sum(axis=1)))
     np.testing.assert_allclose(returns[-1], env.optimal_return, rtol=1e-6)
-    assert returns[-2] <= 0, "only one path reaches the treasure"
+    assert returns[-2] <= 0, "only one path reaches the goal"
 
 
 def test_off_the_path_the_optimal_action_is_the_free_one():
@@ -164,3 +165,35 @@ def test_equal_settings_are_one_static_argument():
     assert DeepSea(10, 1) == DeepSea(10, 1)
     assert hash(DeepSea(10, 1)) == hash(DeepSea(10, 1))
     assert DeepSea(10, 1) != DeepSea(10, 2)
+
+
+def test_average_regret_by_hand():
+    np.testing.assert_allclose(average_regret(np.array([1, 1, 0, 1])), [1, 1, 2 / 3, 3 / 4])
+
+
+def test_solved_at_the_first_goal_within_nine_episodes():
+    assert episodes_to_solve(np.array([True] * 8 + [False])) == 9
+
+
+def test_exactly_ninety_percent_is_not_yet_solved():
+    assert episodes_to_solve(np.array([True] * 9 + [False])) is None
+    assert episodes_to_solve(np.array([True] * 9 + [False, False])) == 11
+
+
+def test_never_solved():
+    assert episodes_to_solve(np.ones(50, bool)) is None
+    assert episodes_to_solve(np.ones(0, bool)) is None
+
+
+def test_equals_the_first_row_that_bsuite_would_take():
+    rng = np.random.default_rng(0)
+    strayed = rng.random(400) > np.linspace(0, 0.5, 400)
+    totals, episodes = np.cumsum(strayed), np.arange(1, 401)
+    (rows,) = np.nonzero(totals / episodes < 0.9)
+    assert episodes_to_solve(strayed) == episodes[rows[0]]
+
+
+def test_regret_of_returns():
+    np.testing.assert_allclose(regret(np.array([0.99, 0.0, -0.0099]), 0.99), [0, 1, 1.01], atol=1e-12)
+    with pytest.raises(ValueError, match="positive"):
+        regret(np.array([1.0]), 0.0)

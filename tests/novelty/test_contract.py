@@ -93,7 +93,7 @@ def test_follows_the_protocol(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_novel_before_and_known_after(name):
+def test_variance_falls_where_it_was_seen(name):
     """Two are seen, again and again; the other three never."""
     t = trial(name)
     start = t.init(KEY)
@@ -112,7 +112,7 @@ def test_novel_before_and_known_after(name):
 def test_all_rows_of_a_batch_are_recorded(name):
     t = trial(name)
     state = t.update(t.init(KEY), t.xs[[4, 0, 1, 4]], ALL)
-    assert t.novelty.known(state) == 3
+    assert t.novelty.num_seen(state) == 3
     fell = np.asarray(t.variances(state)) < np.asarray(t.variances(t.init(KEY)))
     np.testing.assert_array_equal(fell, [True, True, False, False, True])
 

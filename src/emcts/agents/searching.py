@@ -87,7 +87,7 @@ class Searching:
     def discovered(self, state: TrainState) -> Shaped[Array, ""] | None:
         """States of a world of few; of any other, what the novelty estimator has seen, if it counts."""
         visited = states_visited(state.log)
-        known: Any = getattr(self.agent.mind.novelty, "known", None)
+        known: Any = getattr(self.agent.mind.novelty, "num_seen", None)
         return visited if visited is not None or known is None else known(state.novelty)
 
     def table_occupancy(self, state: TrainState) -> Float[Array, ""] | None:

@@ -12,7 +12,22 @@ import optax
 import orbax.checkpoint as ocp
 import pytest
 
-from emcts.novelty import Counts, Ensemble, HashCounts, HashSet, Normalised, Novelty, Rnd, SimHash
+from emcts.novelty import (
+    Counts,
+    CountsSeen,
+    Ensemble,
+    Fitted,
+    HashCounts,
+    HashSet,
+    NoiseAware,
+    Normalised,
+    Novelty,
+    RewardMoments,
+    RewardNovelty,
+    Rnd,
+    SimHash,
+    Table,
+)
 from tests.novelty.networks import mlp
 
 KEY = jax.random.key(3)
@@ -90,6 +105,21 @@ def test_follows_the_protocol(name):
     assert variances.dtype == jnp.float32
     assert np.isfinite(variances).all()
     assert (variances > 0).all()
+
+
+def test_optional_members_are_found_by_their_protocols():
+    found = {
+        Counts(4): {CountsSeen},
+        HashSet(5): {CountsSeen, Table},
+        HashCounts(5): {CountsSeen, Table},
+        RND: set(),
+        LEARNED["ensemble"][0]: {Fitted},
+        NoiseAware(Counts(4), RewardMoments(4)): {RewardNovelty},
+    }
+    for novelty, protocols in found.items():
+        assert {
+            each for each in (CountsSeen, Fitted, RewardNovelty, Table) if isinstance(novelty, each)
+        } == protocols
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -197,3 +197,42 @@ def test_regret_of_returns():
     np.testing.assert_allclose(regret(np.array([0.99, 0.0, -0.0099]), 0.99), [0, 1, 1.01], atol=1e-12)
     with pytest.raises(ValueError, match="positive"):
         regret(np.array([1.0]), 0.0)
+
+
+@pytest.mark.parametrize("size", [2, 5, 12])
+def test_states_are_numbered_without_a_gap(size):
+    env = DeepSea(size)
+    numbers = jnp.arange(env.num_states)
+    states = jax.vmap(env.state_at)(numbers)
+    np.testing.assert_array_equal(jax.vmap(env.index)(states), numbers)
+    assert len({(int(r), int(c)) for r, c in zip(states.row, states.column, strict=True)}) == env.num_states
+    assert np.all(np.asarray(states.column) <= np.asarray(states.row))
+
+
+def test_the_end_of_an_episode_has_a_number_of_its_own():
+    env = DeepSea(3)
+    for column in range(4):
+        state = env.init(KEY).replace(row=jnp.int32(3), column=jnp.int32(column))
+        assert int(env.index(state)) == env.num_states
+
+
+def test_a_grid_has_each_value_at_its_cell_and_nan_where_no_path_leads():
+    env = DeepSea(4, 1)
+    grid = np.asarray(jax.jit(env.grid)(jnp.arange(10.0)))
+    nan = np.nan
+    expected = [[0, nan, nan, nan], [1, 2, nan, nan], [3, 4, 5, nan], [6, 7, 8, 9]]
+    np.testing.assert_array_equal(grid, expected)
+    for number in range(10):
+        state = env.state_at(jnp.int32(number))
+        assert grid[int(state.row), int(state.column)] == number
+
+
+def test_an_action_map_may_be_traced():
+    """Two seeds under one `vmap` are the environments of these seeds."""
+    actions = np.random.default_rng(0).integers(0, 2, 5)
+    maps = jnp.stack([DeepSea(5, seed).right_actions for seed in (0, 7)])
+    mapped = jax.jit(jax.vmap(lambda right: states_of(DeepSea(5).with_map(right), actions)))(maps)
+    for place, seed in enumerate((0, 7)):
+        alone = states_of(DeepSea(5, seed), actions)
+        jax.tree.map(lambda one, other, i=place: np.testing.assert_array_equal(one[i], other), mapped, alone)
+    assert not np.array_equal(mapped[0].column[0], mapped[0].column[1])

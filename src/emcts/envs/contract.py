@@ -14,13 +14,12 @@ import numpy as np
 from jaxtyping import Array, Int, PyTree
 
 from emcts.envs.base import Environment, Outcome, State, is_deterministic
-from emcts.envs.rollout import QUICK_TO_COMPILE, Rollout, rollout
+from emcts.envs.rollout import QUICK_TO_COMPILE, Randomness, Rollout, compiled_rollout, draw
 from emcts.types import Key
 
 TOLERANCE = 1e-5  # compiled and plain arithmetic may round differently
 
 Result = TypeVar("Result")
-StepAll = Callable[[State, Int[Array, "E T"], Key], tuple[State, Outcome, Array]]
 
 
 class ContractError(ValueError):
@@ -59,17 +58,19 @@ def check(
         wanted = "num_actions, init, step, observe and legal"
         raise ContractError("protocol", f"{type(env).__name__} does not have all of {wanted}")
     _check_types(env, key)
-    played = rollout(env, key, episodes=episodes, steps=steps)
-    step_one = functools.partial(_step_and_observe, env)
-    step_all = jax.jit(jax.vmap(jax.vmap(step_one)), compiler_options=QUICK_TO_COMPILE)
+    run = compiled_rollout(env)
+    random = draw(key, env.num_actions, episodes=episodes, steps=steps)
+    played = run(random)
     _check_finite(played)
-    _check_legal(played, step_all)
+    _check_legal(env, played)
     if not resets:
         _check_absorbing(played)
-    _check_repeatable(env, key, played, samples)
+    _check_repeatable(env, random, played, samples)
     over = np.asarray(played.outcome.over)
     ended = int(over.sum()) if resets else int(over[:, -1].sum())
-    steps_random = _steps_are_random(played, step_all)
+    # The same starts and actions with the step keys of other episodes.
+    again = run(random.replace(step_keys=jnp.roll(random.step_keys, 1, axis=0)))
+    steps_random = _differ((played.after, played.outcome), (again.after, again.outcome))
     if steps_random and is_deterministic(env):
         raise ContractError("deterministic", "it says that it is, but a step depends on its key")
     return Checked(steps=episodes * steps, ended=ended, random=steps_random or _starts_are_random(played))
@@ -102,13 +103,6 @@ def _check_types(env: Environment[State], key: Key) -> None:
             raise ContractError("types", f"{name} is {_types(value)}, not {wanted[name]}")
 
 
-def _step_and_observe(
-    env: Environment[State], state: State, action: Int[Array, ""], key: Key
-) -> tuple[State, Outcome, Array]:
-    after, outcome = env.step(state, action, key)
-    return after, outcome, env.observe(after)
-
-
 def _check_finite(played: Rollout[State]) -> None:
     floats = {"reward": played.outcome.reward, "observation": played.observation}
     for name, array in floats.items():
@@ -117,7 +111,7 @@ def _check_finite(played: Rollout[State]) -> None:
             raise ContractError("finite", f"a {name} is NaN or infinite")
 
 
-def _check_legal(played: Rollout[State], step_all: StepAll[State]) -> None:
+def _check_legal(env: Environment[State], played: Rollout[State]) -> None:
     """Some action is always legal. An illegal one has no positive reward, and is ignored or ends the episode."""
     legal = np.asarray(played.legal)
     if not legal.any(axis=-1).all():
@@ -127,7 +121,15 @@ def _check_legal(played: Rollout[State], step_all: StepAll[State]) -> None:
         return
     noise = np.random.default_rng(0).random(legal.shape)
     illegal = np.where(legal, -1.0, noise).argmax(axis=-1).astype(np.int32)
-    _, outcome, seen = step_all(played.state, illegal, played.key)
+
+    @functools.partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
+    @jax.vmap
+    @jax.vmap
+    def step_and_observe(state: State, action: Int[Array, ""], key: Key) -> tuple[Outcome, Array]:
+        after, outcome = env.step(state, action, key)
+        return outcome, env.observe(after)
+
+    outcome, seen = step_and_observe(played.state, illegal, played.key)
     if (np.asarray(outcome.reward)[tried] > 0).any():
         raise ContractError("legal", "an illegal action has a positive reward")
     differs = np.asarray(seen != played.observation).reshape(*tried.shape, -1).any(axis=-1)
@@ -151,10 +153,12 @@ def _check_absorbing(played: Rollout[State]) -> None:
             raise ContractError("absorb", f"state{path} changed after the end of an episode")
 
 
-def _check_repeatable(env: Environment[State], key: Key, played: Rollout[State], samples: int) -> None:
+def _check_repeatable(
+    env: Environment[State], random: Randomness, played: Rollout[State], samples: int
+) -> None:
     """The same arguments give the same result: each time, alone or in a batch, compiled or not."""
-    starts = jax.jit(jax.vmap(env.init), compiler_options=QUICK_TO_COMPILE)(key[None])
-    _check_call("init", env.init, (key,), jax.tree.map(lambda leaf: leaf[0], starts))
+    start = jax.tree.map(lambda leaf: leaf[0, 0], played.state)
+    _check_call("init", env.init, (random.init_keys[0],), start)
     over = np.asarray(played.outcome.over)
     ends = np.argwhere(over & (np.cumsum(over, axis=1) == 1))
     picks = np.random.default_rng(0).integers(0, over.shape, (samples, 2))
@@ -181,11 +185,8 @@ def _starts_are_random(played: Rollout[State]) -> bool:
     return any((leaf[:, 0] != leaf[:1, 0]).any() for leaf in _leaves(played.state))
 
 
-def _steps_are_random(played: Rollout[State], step_all: StepAll[State]) -> bool:
-    """Whether a step with the key of another one leads to another state or outcome."""
-    once = step_all(played.state, played.action, played.key)
-    again = step_all(played.state, played.action, jnp.roll(played.key, 1, axis=0))
-    return any((one != two).any() for _, one, two in _pairs(once, again))
+def _differ(first: PyTree, second: PyTree) -> bool:
+    return any((one != two).any() for _, one, two in _pairs(first, second))
 
 
 def _must_equal(rule: str, what: str, first: PyTree, second: PyTree) -> None:

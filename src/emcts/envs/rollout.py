@@ -1,5 +1,6 @@
 """Rollouts of random legal actions, on which the contract is checked."""
 
+from collections.abc import Callable
 from typing import Generic
 
 import jax
@@ -11,6 +12,15 @@ from emcts.types import Key, Replaceable, record
 
 # A check runs once, so compiling costs more than running: a third of the time with these.
 QUICK_TO_COMPILE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+
+
+@record
+class Randomness(Replaceable):
+    """All that is random in a rollout, drawn before it: generators inside its loop would dominate its compilation."""
+
+    init_keys: Key  # [episodes]
+    noise: Float[Array, "E T A"]
+    step_keys: Key  # [episodes, steps]
 
 
 @record
@@ -26,18 +36,22 @@ class Rollout(Replaceable, Generic[State]):
     outcome: Outcome
 
 
+def draw(key: Key, num_actions: int, *, episodes: int, steps: int) -> Randomness:
+    init_key, noise_key, step_key = jax.random.split(key, 3)
+    return Randomness(
+        init_keys=jax.random.split(init_key, episodes),
+        noise=jax.random.uniform(noise_key, (episodes, steps, num_actions)),
+        step_keys=jax.random.split(step_key, (episodes, steps)),
+    )
+
+
 def random_legal_action(legal: Bool[Array, "A"], noise: Float[Array, "A"]) -> Int[Array, ""]:
     """Uniform over the legal actions, given one uniform number for each action."""
     return jnp.argmax(jnp.where(legal, noise, -1.0)).astype(jnp.int32)
 
 
-def rollout(env: Environment[State], key: Key, *, episodes: int, steps: int) -> Rollout[State]:
-    """Takes `steps` actions from the start of each episode, and on past its end."""
-    # All keys and noise are drawn here at once: generators inside the loop would dominate its compilation.
-    init_key, noise_key, step_key = jax.random.split(key, 3)
-    init_keys = jax.random.split(init_key, episodes)
-    noise = jax.random.uniform(noise_key, (episodes, steps, env.num_actions))
-    step_keys = jax.random.split(step_key, (episodes, steps))
+def compiled_rollout(env: Environment[State]) -> Callable[[Randomness], Rollout[State]]:
+    """A function that takes steps from the start of each episode, and on past its end."""
 
     def step(state: State, inputs: tuple[Array, Key]) -> tuple[State, Rollout[State]]:
         noise, key = inputs
@@ -46,7 +60,7 @@ def rollout(env: Environment[State], key: Key, *, episodes: int, steps: int) -> 
         after, outcome = env.step(state, action, key)
         return after, Rollout(state, env.observe(state), legal, action, key, after, outcome)
 
-    def episode(init_key: Key, noise: Array, step_keys: Key) -> Rollout[State]:
-        return jax.lax.scan(step, env.init(init_key), (noise, step_keys))[1]
+    def episode(random: Randomness) -> Rollout[State]:
+        return jax.lax.scan(step, env.init(random.init_keys), (random.noise, random.step_keys))[1]
 
-    return jax.jit(jax.vmap(episode), compiler_options=QUICK_TO_COMPILE)(init_keys, noise, step_keys)
+    return jax.jit(jax.vmap(episode), compiler_options=QUICK_TO_COMPILE)

@@ -82,7 +82,7 @@ def test_unknown_game_suggests_the_nearest(given, meant):
 
 
 def test_unknown_game_far_from_all():
-    with pytest.raises(ValueError, match="unknown MinAtar game 'xyzzy': The games are"):
+    with pytest.raises(ValueError, match="unknown MinAtar game 'xyzzy': Choose one of"):
         MinAtar("xyzzy")
 
 

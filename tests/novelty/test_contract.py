@@ -12,7 +12,22 @@ import optax
 import orbax.checkpoint as ocp
 import pytest
 
-from emcts.novelty import Counts, Ensemble, HashCounts, HashSet, Normalised, Novelty, Rnd, SimHash
+from emcts.novelty import (
+    Counts,
+    CountsSeen,
+    Ensemble,
+    Fitted,
+    HashCounts,
+    HashSet,
+    NoiseAware,
+    Normalised,
+    Novelty,
+    RewardMoments,
+    RewardNovelty,
+    Rnd,
+    SimHash,
+    Table,
+)
 from tests.novelty.networks import mlp
 
 KEY = jax.random.key(3)
@@ -92,8 +107,23 @@ def test_follows_the_protocol(name):
     assert (variances > 0).all()
 
 
+def test_optional_members_are_found_by_their_protocols():
+    found = {
+        Counts(4): {CountsSeen},
+        HashSet(5): {CountsSeen, Table},
+        HashCounts(5): {CountsSeen, Table},
+        RND: set(),
+        LEARNED["ensemble"][0]: {Fitted},
+        NoiseAware(Counts(4), RewardMoments(4)): {RewardNovelty},
+    }
+    for novelty, protocols in found.items():
+        assert {
+            each for each in (CountsSeen, Fitted, RewardNovelty, Table) if isinstance(novelty, each)
+        } == protocols
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_novel_before_and_known_after(name):
+def test_variance_falls_where_it_was_seen(name):
     """Two are seen, again and again; the other three never."""
     t = trial(name)
     start = t.init(KEY)
@@ -112,7 +142,7 @@ def test_novel_before_and_known_after(name):
 def test_all_rows_of_a_batch_are_recorded(name):
     t = trial(name)
     state = t.update(t.init(KEY), t.xs[[4, 0, 1, 4]], ALL)
-    assert t.novelty.known(state) == 3
+    assert t.novelty.num_seen(state) == 3
     fell = np.asarray(t.variances(state)) < np.asarray(t.variances(t.init(KEY)))
     np.testing.assert_array_equal(fell, [True, True, False, False, True])
 

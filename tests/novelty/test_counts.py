@@ -13,20 +13,22 @@ def after(xs, mask):
     counts = Counts(5, epsilon=0.5, scale=2.0)
     state = counts.update(counts.init(KEY), xs, mask)
     variances = jax.vmap(counts.variance, (None, 0))(state, jnp.arange(-2, 8))
-    return state.visits, counts.known(state), variances
+    return state.visits, counts.num_seen(state), variances
 
 
 def test_by_hand():
-    visits, known, variances = after(jnp.array([3, 0, 3, 3, 4]), jnp.array([True, True, True, False, False]))
+    visits, num_seen, variances = after(
+        jnp.array([3, 0, 3, 3, 4]), jnp.array([True, True, True, False, False])
+    )
     np.testing.assert_array_equal(visits, [1, 0, 0, 2, 0])
-    assert known == 2
+    assert num_seen == 2
     expected = [0, 0, 2 / 1.5, 4, 4, 2 / 2.5, 4, 0, 0, 0]
     np.testing.assert_allclose(variances, expected, rtol=1e-6)
 
 
 def test_ends_are_not_counted():
-    visits, known, _ = after(jnp.array([-1, 5, -5, 2**31 - 1, -(2**31)]), jnp.ones(5, bool))
-    assert known == 0
+    visits, num_seen, _ = after(jnp.array([-1, 5, -5, 2**31 - 1, -(2**31)]), jnp.ones(5, bool))
+    assert num_seen == 0
     assert not visits.any()
 
 

@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from emcts.envs.deep_sea_render import reachable
+from emcts.envs.deep_sea.render import reachable
 from emcts.experiments.demo import (
     AGENTS,
     Demo,

@@ -179,6 +179,3 @@ def artifact_of(env: Environment[State], state: State) -> PyTree:
 def tree_where(condition: Bool[Array, ""], if_true: Tree, if_false: Tree) -> Tree:
     """Selects one of two pytrees of the same structure, leaf by leaf: `jnp.where` for pytrees."""
     return jax.tree.map(lambda yes, no: jnp.where(condition, yes, no), if_true, if_false)
-
-
-choose = tree_where

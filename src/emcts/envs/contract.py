@@ -1,4 +1,4 @@
-"""The rules that every environment keeps, as a check that anyone can run on their own.
+"""The rules of the protocol, checked on any environment.
 
 emcts.envs.check(env)     # raises ContractError, which names the rule that is broken
 """
@@ -6,22 +6,24 @@ emcts.envs.check(env)     # raises ContractError, which names the rule that is b
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Array, Int, PyTree
 
-from emcts.envs.base import AnyEnvironment, Environment, Outcome, is_deterministic
-from emcts.envs.rollout import QUICK_TO_COMPILE, Rollout, rollout
+from emcts.envs.base import Environment, Outcome, State, is_deterministic
+from emcts.envs.rollout import QUICK_TO_COMPILE, Randomness, Rollout, compiled_rollout, draw
 from emcts.types import Key
 
 TOLERANCE = 1e-5  # compiled and plain arithmetic may round differently
 
+Result = TypeVar("Result")
+
 
 class ContractError(ValueError):
-    """An environment broke `rule`."""
+    """An environment breaks `rule`."""
 
     def __init__(self, rule: str, what: str):
         super().__init__(f"the environment breaks the rule {rule!r}: {what}")
@@ -30,11 +32,11 @@ class ContractError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Checked:
-    """How much was tried: rules about ends mean little if no episode ended."""
+    """How much was checked: rules about ends mean little if no episode ended."""
 
     steps: int
     ended: int
-    random: bool  # a key made a difference
+    random: bool  # results depend on the key
 
 
 def check(
@@ -46,34 +48,36 @@ def check(
     samples: int = 3,
     resets: bool = False,
 ) -> Checked:
-    """Plays random legal actions, and raises `ContractError` for the first rule that does not hold.
+    """Takes random legal actions, and raises `ContractError` for the first rule that does not hold.
 
-    Ends are looked for within `steps`. `samples` transitions are repeated one by one, compiled and not.
-    `resets=True` is for worlds that start again by themselves, as `auto_reset` does: they do not absorb.
+    Each episode has `steps` steps, within which it should end. `samples` transitions are repeated one by one, compiled
+    and not. `resets=True` is for environments that reset in `step`, as `auto_reset` does: they do not absorb.
     """
     key = jax.random.key(0) if key is None else key
     if not isinstance(env, Environment):
         wanted = "num_actions, init, step, observe and legal"
         raise ContractError("protocol", f"{type(env).__name__} does not have all of {wanted}")
     _check_types(env, key)
-    played = rollout(env, key, episodes=episodes, steps=steps)
-    step_one = functools.partial(_step_and_see, env)
-    step_all = jax.jit(jax.vmap(jax.vmap(step_one)), compiler_options=QUICK_TO_COMPILE)
+    run = compiled_rollout(env)
+    random = draw(key, env.num_actions, episodes=episodes, steps=steps)
+    played = run(random)
     _check_finite(played)
-    _check_legal(played, step_all)
+    _check_legal(env, played)
     if not resets:
         _check_absorbing(played)
-    _check_repeatable(env, key, played, samples)
+    _check_repeatable(env, random, played, samples)
     over = np.asarray(played.outcome.over)
     ended = int(over.sum()) if resets else int(over[:, -1].sum())
-    steps_random = _steps_are_random(played, step_all)
+    # The same starts and actions with the step keys of other episodes.
+    again = run(random.replace(step_keys=jnp.roll(random.step_keys, 1, axis=0)))
+    steps_random = _differ((played.after, played.outcome), (again.after, again.outcome))
     if steps_random and is_deterministic(env):
-        raise ContractError("deterministic", "it says that it is, and a step depends on its key")
+        raise ContractError("deterministic", "it says that it is, but a step depends on its key")
     return Checked(steps=episodes * steps, ended=ended, random=steps_random or _starts_are_random(played))
 
 
-def _check_types(env: AnyEnvironment, key: Key) -> None:
-    """Traces without running: what comes out of a step must be able to go into the next."""
+def _check_types(env: Environment[State], key: Key) -> None:
+    """Traces without running: the state that a step returns must have the type of the one that it takes."""
     count = env.num_actions
     if not isinstance(count, int) or count < 1:
         raise ContractError("actions", f"num_actions is {count!r}, not a positive Python integer")
@@ -99,21 +103,16 @@ def _check_types(env: AnyEnvironment, key: Key) -> None:
             raise ContractError("types", f"{name} is {_types(value)}, not {wanted[name]}")
 
 
-def _step_and_see(env: AnyEnvironment, state: PyTree, action: Any, key: Key) -> tuple[PyTree, Outcome, Any]:
-    after, outcome = env.step(state, action, key)
-    return after, outcome, env.observe(after)
-
-
-def _check_finite(played: Rollout) -> None:
+def _check_finite(played: Rollout[State]) -> None:
     floats = {"reward": played.outcome.reward, "observation": played.observation}
-    for name, values in floats.items():
-        values = np.asarray(values)
+    for name, array in floats.items():
+        values = np.asarray(array)
         if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
             raise ContractError("finite", f"a {name} is NaN or infinite")
 
 
-def _check_legal(played: Rollout, step_all: Callable[..., Any]) -> None:
-    """Some action is always legal. An illegal one never pays, and is ignored or ends the episode."""
+def _check_legal(env: Environment[State], played: Rollout[State]) -> None:
+    """Some action is always legal. An illegal one has no positive reward, and is ignored or ends the episode."""
     legal = np.asarray(played.legal)
     if not legal.any(axis=-1).all():
         raise ContractError("legal", "a state has no legal action at all")
@@ -122,23 +121,31 @@ def _check_legal(played: Rollout, step_all: Callable[..., Any]) -> None:
         return
     noise = np.random.default_rng(0).random(legal.shape)
     illegal = np.where(legal, -1.0, noise).argmax(axis=-1).astype(np.int32)
-    _, outcome, seen = step_all(played.state, illegal, played.key)
+
+    @functools.partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
+    @jax.vmap
+    @jax.vmap
+    def step_and_observe(state: State, action: Int[Array, ""], key: Key) -> tuple[Outcome, Array]:
+        after, outcome = env.step(state, action, key)
+        return outcome, env.observe(after)
+
+    outcome, seen = step_and_observe(played.state, illegal, played.key)
     if (np.asarray(outcome.reward)[tried] > 0).any():
-        raise ContractError("legal", "an illegal action earned a reward")
+        raise ContractError("legal", "an illegal action has a positive reward")
     differs = np.asarray(seen != played.observation).reshape(*tried.shape, -1).any(axis=-1)
     if (differs & ~np.asarray(outcome.over))[tried].any():
-        raise ContractError("legal", "an illegal action was carried out: neither ignored nor the end")
+        raise ContractError("legal", "an illegal action changed the observation and did not end the episode")
 
 
-def _check_absorbing(played: Rollout) -> None:
-    """A transition that starts where an earlier one said that it was over."""
-    outcome = jax.tree.map(np.asarray, played.outcome)
-    late = np.zeros_like(outcome.over)
-    late[:, 1:] = outcome.over[:, :-1]
-    if (outcome.reward[late] != 0).any():
-        raise ContractError("absorb", "a step after the end of an episode paid a reward")
+def _check_absorbing(played: Rollout[State]) -> None:
+    """Transitions from a state that is over have reward 0, and keep the state and the flags."""
+    over = np.asarray(played.outcome.over)
+    late = np.zeros_like(over)
+    late[:, 1:] = over[:, :-1]
+    if (np.asarray(played.outcome.reward)[late] != 0).any():
+        raise ContractError("absorb", "a step after the end of an episode has a reward other than 0")
     for name in ("terminated", "truncated"):
-        flag = getattr(outcome, name)
+        flag = np.asarray(getattr(played.outcome, name))
         if (flag[:, 1:] != flag[:, :-1])[late[:, 1:]].any():
             raise ContractError("absorb", f"{name} changed after the end of an episode")
     for path, before, after in _pairs(played.state, played.after):
@@ -146,10 +153,12 @@ def _check_absorbing(played: Rollout) -> None:
             raise ContractError("absorb", f"state{path} changed after the end of an episode")
 
 
-def _check_repeatable(env: AnyEnvironment, key: Key, played: Rollout, samples: int) -> None:
-    """The same arguments give the same result: always, alone or in a batch, compiled or not."""
-    starts = jax.jit(jax.vmap(env.init), compiler_options=QUICK_TO_COMPILE)(key[None])
-    _check_call("init", env.init, (key,), jax.tree.map(lambda leaf: leaf[0], starts))
+def _check_repeatable(
+    env: Environment[State], random: Randomness, played: Rollout[State], samples: int
+) -> None:
+    """The same arguments give the same result: each time, alone or in a batch, compiled or not."""
+    start = jax.tree.map(lambda leaf: leaf[0, 0], played.state)
+    _check_call("init", env.init, (random.init_keys[0],), start)
     over = np.asarray(played.outcome.over)
     ends = np.argwhere(over & (np.cumsum(over, axis=1) == 1))
     picks = np.random.default_rng(0).integers(0, over.shape, (samples, 2))
@@ -158,8 +167,10 @@ def _check_repeatable(env: AnyEnvironment, key: Key, played: Rollout, samples: i
         _check_call("step", env.step, (one.state, one.action, one.key), (one.after, one.outcome))
 
 
-def _check_call(name: str, call: Callable[..., Any], arguments: tuple[Any, ...], in_batch: PyTree) -> None:
-    """Only a difference costs more than one plain call: then the others tell which rule it breaks."""
+def _check_call(
+    name: str, call: Callable[..., Result], arguments: tuple[object, ...], in_batch: Result
+) -> None:
+    """Calls once, and only if that differs from the batch calls again to find which rule is broken."""
     with jax.disable_jit():
         plain = call(*arguments)
         if _equal(plain, in_batch):
@@ -170,15 +181,12 @@ def _check_call(name: str, call: Callable[..., Any], arguments: tuple[Any, ...],
     _must_equal("vmap", f"{name} differs in a batch", plain, in_batch)
 
 
-def _starts_are_random(played: Rollout) -> bool:
+def _starts_are_random(played: Rollout[State]) -> bool:
     return any((leaf[:, 0] != leaf[:1, 0]).any() for leaf in _leaves(played.state))
 
 
-def _steps_are_random(played: Rollout, step_all: Callable[..., Any]) -> bool:
-    """Whether a step that is given the key of another leads elsewhere, or pays something else."""
-    once = step_all(played.state, played.action, played.key)
-    again = step_all(played.state, played.action, jnp.roll(played.key, 1, axis=0))
-    return any((one != two).any() for _, one, two in _pairs(once, again))
+def _differ(first: PyTree, second: PyTree) -> bool:
+    return any((one != two).any() for _, one, two in _pairs(first, second))
 
 
 def _must_equal(rule: str, what: str, first: PyTree, second: PyTree) -> None:
@@ -203,13 +211,14 @@ def _pairs(first: PyTree, second: PyTree) -> list[tuple[str, np.ndarray, np.ndar
 
 
 def _leaves(tree: PyTree) -> list[np.ndarray]:
-    """As numpy arrays; a key is compared by its data."""
-    return [np.asarray(_plain(leaf)) for leaf in jax.tree.leaves(tree)]
+    """Leaves as numpy arrays, keys as their data."""
+    return [np.asarray(_data(leaf)) for leaf in jax.tree.leaves(tree)]
 
 
-def _plain(leaf: Any) -> Any:
-    is_key = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return jax.random.key_data(leaf) if is_key else leaf
+def _data(leaf: object) -> object:
+    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return jax.random.key_data(leaf)
+    return leaf
 
 
 def _types(tree: PyTree) -> str:

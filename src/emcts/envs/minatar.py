@@ -1,20 +1,19 @@
 """MinAtar: five small Atari games, through pgx.
 
-Licence: pgx is Apache-2.0, but its MinAtar games (`pgx.minatar`) derive from the original and are GPL-3.0, in
-the same wheel. They are no part of this package: `pip install "emcts[minatar]"` installs them on request.
+Licence: pgx is Apache-2.0, but its MinAtar games (`pgx.minatar`) derive from the original and are GPL-3.0, in the same
+wheel. They are no part of this package: `pip install "emcts[minatar]"` installs them on request.
 """
 
 import dataclasses
-import difflib
 import functools
 import importlib
-from typing import Any
 
 from jaxtyping import Array, Bool, Int
 
-from emcts.envs.adapters.pgx import PgxGame
+from emcts.envs.adapters.pgx import PgxEnvironment, PgxGame, PgxState
 from emcts.envs.base import AnyEnvironment, Outcome
-from emcts.envs.wrappers import TimeLimit
+from emcts.envs.wrappers import TimeLimit, TimeLimitState
+from emcts.registry import lookup
 from emcts.types import Key
 
 CLASSES = {
@@ -26,14 +25,16 @@ CLASSES = {
 }
 GAMES = tuple(CLASSES)
 
+MinAtarState = PgxState | TimeLimitState[PgxState]
+
 
 @dataclasses.dataclass(frozen=True)
 class MinAtar:
     """One of the games. Observations are bool [10, 10, channels], rewards the original's, unclipped.
 
-    As in the original, the last action is repeated with probability 0.1, difficulty ramps up, and only
-    Freeway has a time limit: 2,500 frames, after which it terminates. `max_steps` truncates any game after so
-    many. `minimal_actions` leaves out the actions that do nothing in this game.
+    As in the original, the last action is repeated with probability 0.1, difficulty ramps up, and only Freeway has a
+    time limit: 2,500 frames, after which it terminates. `max_steps` truncates any game after so many.
+    `minimal_actions` leaves out the actions that do nothing in this game.
     """
 
     game: str = "breakout"
@@ -42,37 +43,34 @@ class MinAtar:
     minimal_actions: bool = True
 
     def __post_init__(self) -> None:
-        if self.game not in CLASSES:
-            near = difflib.get_close_matches(self.game.lower().replace("-", "_"), GAMES, n=1, cutoff=0.4)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ValueError(f"unknown MinAtar game {self.game!r}: {hint}The games are {', '.join(GAMES)}")
+        lookup(CLASSES, self.game, "MinAtar game")
         if not 0 <= self.sticky_action_prob <= 1:
             raise ValueError(f"sticky_action_prob is {self.sticky_action_prob}: give a probability, 0 to 1")
-        _ = self.inner  # a missing package or a bad limit should show here, not at the first step
+        _ = self.inner  # a missing package or a bad limit is an error here, not at the first step
 
     @functools.cached_property
     def inner(self) -> AnyEnvironment:
-        game = PgxGame(_load(self.game, self.sticky_action_prob, self.minimal_actions))
+        game = PgxEnvironment(_load(self.game, self.sticky_action_prob, self.minimal_actions))
         return game if self.max_steps is None else TimeLimit(game, self.max_steps)
 
     @property
     def num_actions(self) -> int:
         return self.inner.num_actions
 
-    def init(self, key: Key) -> Any:
+    def init(self, key: Key) -> MinAtarState:
         return self.inner.init(key)
 
-    def step(self, state: Any, action: Int[Array, ""], key: Key) -> tuple[Any, Outcome]:
+    def step(self, state: MinAtarState, action: Int[Array, ""], key: Key) -> tuple[MinAtarState, Outcome]:
         return self.inner.step(state, action, key)
 
-    def observe(self, state: Any) -> Bool[Array, "10 10 C"]:
+    def observe(self, state: MinAtarState) -> Bool[Array, "10 10 C"]:
         return self.inner.observe(state)
 
-    def legal(self, state: Any) -> Bool[Array, "A"]:
+    def legal(self, state: MinAtarState) -> Bool[Array, "A"]:
         return self.inner.legal(state)
 
 
-def _load(game: str, sticky_action_prob: float, minimal_actions: bool) -> Any:
+def _load(game: str, sticky_action_prob: float, minimal_actions: bool) -> PgxGame:
     try:
         module = importlib.import_module(f"pgx.minatar.{game}")
     except ModuleNotFoundError as error:

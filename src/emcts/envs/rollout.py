@@ -1,12 +1,13 @@
-"""Random legal play, kept whole: what the contract is checked on."""
+"""Rollouts of random legal actions, on which the contract is checked."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Generic
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from emcts.envs.base import AnyEnvironment, Outcome
+from emcts.envs.base import Environment, Outcome, State
 from emcts.types import Key, Replaceable, record
 
 # A check runs once, so compiling costs more than running: a third of the time with these.
@@ -14,16 +15,34 @@ QUICK_TO_COMPILE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expen
 
 
 @record
-class Rollout(Replaceable):
-    """Every transition of some episodes, `[episodes, steps, ...]`. Seen and legal: before the action."""
+class Randomness(Replaceable):
+    """All that is random in a rollout, drawn before it: generators inside its loop would dominate its compilation."""
 
-    state: Any
-    observation: Any
-    legal: Any
-    action: Any
-    key: Any
-    after: Any
+    init_keys: Key  # [episodes]
+    noise: Float[Array, "E T A"]
+    step_keys: Key  # [episodes, steps]
+
+
+@record
+class Rollout(Replaceable, Generic[State]):
+    """All transitions of some episodes, `[episodes, steps, ...]`. `observation` and `legal` are those of `state`."""
+
+    state: State
+    observation: Array
+    legal: Array
+    action: Array
+    key: Key
+    after: State
     outcome: Outcome
+
+
+def draw(key: Key, num_actions: int, *, episodes: int, steps: int) -> Randomness:
+    init_key, noise_key, step_key = jax.random.split(key, 3)
+    return Randomness(
+        init_keys=jax.random.split(init_key, episodes),
+        noise=jax.random.uniform(noise_key, (episodes, steps, num_actions)),
+        step_keys=jax.random.split(step_key, (episodes, steps)),
+    )
 
 
 def random_legal_action(legal: Bool[Array, "A"], noise: Float[Array, "A"]) -> Int[Array, ""]:
@@ -31,22 +50,17 @@ def random_legal_action(legal: Bool[Array, "A"], noise: Float[Array, "A"]) -> In
     return jnp.argmax(jnp.where(legal, noise, -1.0)).astype(jnp.int32)
 
 
-def rollout(env: AnyEnvironment, key: Key, *, episodes: int, steps: int) -> Rollout:
-    """Plays `steps` actions from the start of each episode, and on past its end."""
-    # All keys and noise are drawn here at once: generators inside the loop would dominate its compilation.
-    init_key, noise_key, step_key = jax.random.split(key, 3)
-    init_keys = jax.random.split(init_key, episodes)
-    noise = jax.random.uniform(noise_key, (episodes, steps, env.num_actions))
-    step_keys = jax.random.split(step_key, (episodes, steps))
+def compiled_rollout(env: Environment[State]) -> Callable[[Randomness], Rollout[State]]:
+    """A function that takes steps from the start of each episode, and on past its end."""
 
-    def step(state: Any, inputs: tuple[Array, Key]) -> tuple[Any, Rollout]:
+    def step(state: State, inputs: tuple[Array, Key]) -> tuple[State, Rollout[State]]:
         noise, key = inputs
         legal = env.legal(state)
         action = random_legal_action(legal, noise)
         after, outcome = env.step(state, action, key)
         return after, Rollout(state, env.observe(state), legal, action, key, after, outcome)
 
-    def play(init_key: Key, noise: Array, step_keys: Key) -> Rollout:
-        return jax.lax.scan(step, env.init(init_key), (noise, step_keys))[1]
+    def episode(random: Randomness) -> Rollout[State]:
+        return jax.lax.scan(step, env.init(random.init_keys), (random.noise, random.step_keys))[1]
 
-    return jax.jit(jax.vmap(play), compiler_options=QUICK_TO_COMPILE)(init_keys, noise, step_keys)
+    return jax.jit(jax.vmap(episode), compiler_options=QUICK_TO_COMPILE)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure, SubFigure
 
 from emcts.agents import catalogue, deep_sea
 from emcts.envs import DeepSea
-from emcts.envs.deep_sea_render import write_png
+from emcts.envs.deep_sea.render import write_png
 from emcts.runs.figure import Curve
 from emcts.runs.trainer import Progress
 from emcts.training.seeds import SeedTrainer

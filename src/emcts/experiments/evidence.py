@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from emcts.envs.deep_sea import MOVE_COST, TREASURE
-from emcts.envs.deep_sea_regret import SOLVED_BELOW
+from emcts.envs.deep_sea import GOAL_REWARD, MOVE_COST, SOLVED_BELOW
 from emcts.experiments.results import Cell, Line, Table, number
 from emcts.experiments.sweep import Row
 from emcts.runs.figure import Curve, curve
@@ -113,7 +112,7 @@ def _regret_of_chunks(folder: Folder) -> dict[int, int]:
         seed, episodes = line["seed"], line.get("episodes", 0.0)
         earned[seed] = earned.get(seed, 0.0) + episodes * line.get("train_return", 0.0)
         played[seed] = played.get(seed, 0.0) + episodes
-        regret = 1 - earned[seed] / max(played[seed], 1) / (TREASURE - MOVE_COST)
+        regret = 1 - earned[seed] / max(played[seed], 1) / (GOAL_REWARD - MOVE_COST)
         if regret < SOLVED_BELOW:
             solved.setdefault(seed, line["env_steps"])
     return solved

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from emcts.envs.deep_sea_render import write_png
+from emcts.envs.deep_sea.render import write_png
 from emcts.experiments.evidence import Evidence, relative
 from emcts.experiments.results import Results, Tables
 from emcts.experiments.sweep import Row, folders_of

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from matplotlib.figure import Figure
 
-from emcts.envs.deep_sea import MOVE_COST, TREASURE
+from emcts.envs.deep_sea import GOAL_REWARD, MOVE_COST
 from emcts.experiments.curves import area
 from emcts.experiments.deep_sea_rows import sea_rows
 from emcts.experiments.evidence import Evidence
@@ -60,7 +60,7 @@ def _regret(one: Evidence) -> Line:
     curve = one.curve("return")
     if curve is None:
         raise ValueError(f"the runs of {one.row.name} have no evaluation yet: train them for longer")
-    best = TREASURE - MOVE_COST
+    best = GOAL_REWARD - MOVE_COST
     line: dict[str, str | float] = {
         "row": one.row.name,
         "beta": one.setting("beta"),

@@ -1,17 +1,17 @@
-"""How unknown a state or a transition is: estimators of local uncertainty behind one protocol."""
+"""Novelty: estimators of local epistemic uncertainty behind one protocol (`emcts.novelty.base`)."""
 
-from emcts.novelty.base import Fitted, Novelty
+from emcts.novelty.base import CountsSeen, Fitted, Novelty, RewardNovelty, Table
 from emcts.novelty.counts import Counts
 from emcts.novelty.ensemble import Ensemble
-from emcts.novelty.hash_functions import SimHash, xxh32_hash
+from emcts.novelty.hash_functions import SimHash, Xxh32Hash, as_bytes, xxh32
 from emcts.novelty.hashes import HashCounts, HashSet, bits_for
 from emcts.novelty.noise_aware import NoiseAware, RewardMoments
 from emcts.novelty.normalised import Normalised
 from emcts.novelty.rnd import Rnd
-from emcts.novelty.xxh32 import as_bytes, xxh32
 
 __all__ = [
     "Counts",
+    "CountsSeen",
     "Ensemble",
     "Fitted",
     "HashCounts",
@@ -20,10 +20,12 @@ __all__ = [
     "Normalised",
     "Novelty",
     "RewardMoments",
+    "RewardNovelty",
     "Rnd",
     "SimHash",
+    "Table",
+    "Xxh32Hash",
     "as_bytes",
     "bits_for",
     "xxh32",
-    "xxh32_hash",
 ]

@@ -1,46 +1,89 @@
-"""The protocol that every estimator of local, epistemic uncertainty follows."""
+"""What an estimator of local epistemic uncertainty implements, to be used by every model and agent.
 
-from typing import Protocol, runtime_checkable
+Required is `Novelty`, three pure functions:
 
-from jaxtyping import Array, Bool, Float, PyTree, Shaped
+    init(key) -> state                   nothing was seen
+    variance(state, x) -> eta            the variance eta >= 0 of one x
+    update(state, xs, mask) -> state     a batch of xs was seen
+
+`x` is the novelty input that an agent chose: an int32 index of a finite environment, or a vector of floats, bools or
+bytes. A state holds nothing but arrays, of shapes that never change, so that `scan`, `vmap` over seeds and checkpoints
+apply. An estimator itself is a frozen dataclass of its settings, and checks them when it is made.
+
+Optional are the protocols below `Novelty`; callers find out by `isinstance`. tests/novelty/test_contract.py checks the
+rules on every estimator: add a new one to its tables.
+"""
+
+from typing import Protocol, TypeVar, runtime_checkable
+
+from jaxtyping import Array, Bool, Float, Int, Integer, Shaped
 
 from emcts.types import Key
 
+State = TypeVar("State")
+Readable = TypeVar("Readable", contravariant=True)
+
 
 @runtime_checkable
-class Novelty(Protocol):
-    """Says how unknown an `x` is, and learns which were seen.
+class Novelty(Protocol[State]):
+    """An estimator of the variance of `x`, which falls as `x` is seen."""
 
-    `x` is what the caller chose to look at: an int32 index of a finite world, or a vector of floats, bools or
-    bytes. A state holds nothing but arrays, of shapes that never change, so that `scan`, `vmap` over seeds and
-    checkpoints apply.
-    """
-
-    def init(self, key: Key) -> PyTree:
+    def init(self, key: Key) -> State:
         """The state in which nothing was seen."""
         ...
 
-    def variance(self, state: PyTree, x: Shaped[Array, "..."]) -> Float[Array, ""]:
+    def variance(self, state: State, x: Shaped[Array, "..."]) -> Float[Array, ""]:
         """The variance eta >= 0 of one `x`."""
         ...
 
-    def update(self, state: PyTree, xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]) -> PyTree:
+    def update(self, state: State, xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]) -> State:
         """The state once the rows of `xs` were seen, all but those where `mask` is False."""
         ...
 
 
 @runtime_checkable
-class Fitted(Novelty, Protocol):
-    """An estimator that learns to predict something, and knows least where it predicts worst."""
+class Fitted(Novelty[State], Protocol[State]):
+    """An estimator that is fitted to targets, and is uncertain where it predicts them badly."""
 
     def fit(
         self,
-        state: PyTree,
+        state: State,
         xs: Shaped[Array, "B ..."],
         targets: Float[Array, "B D"],
         mask: Bool[Array, "B"],
-    ) -> PyTree:
+    ) -> State:
         """The state once the rows of `xs` were seen with their targets, all but those where `mask` is False."""
+        ...
+
+
+@runtime_checkable
+class CountsSeen(Protocol[Readable]):
+    """An estimator that reports how many different `x` were seen."""
+
+    def num_seen(self, state: Readable) -> Integer[Array, ""]: ...
+
+
+@runtime_checkable
+class Table(CountsSeen[Readable], Protocol[Readable]):
+    """An estimator whose table can fill up."""
+
+    def occupancy(self, state: Readable) -> Float[Array, ""]:
+        """The share of the table in use."""
+        ...
+
+
+@runtime_checkable
+class RewardNovelty(Novelty[State], Protocol[State]):
+    """An estimator for the indices of a finite environment that also records their rewards, which may have noise."""
+
+    def record_rewards(
+        self, state: State, xs: Int[Array, "B"], rewards: Float[Array, "B"], mask: Bool[Array, "B"]
+    ) -> State:
+        """The state once the transitions in the mask had these rewards."""
+        ...
+
+    def reward_variances(self, state: State) -> Float[Array, "N"]:
+        """The variance of the mean reward of every index."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Exact counts of the visits to each index of a finite world."""
+"""Exact counts of the visits to each index of a finite environment."""
 
 import dataclasses
 
@@ -8,12 +8,12 @@ from jaxtyping import Array, Bool, Float, Int, Int32, Integer
 from emcts.novelty.base import check_scale
 from emcts.types import Key, Replaceable, record
 
-MOST_VISITS = 2**30  # of an index; later ones are not counted, so that the number does not wrap
+MOST_VISITS = 2**30  # to an index; later ones are not counted, so that the number does not wrap
 
 
 @record
 class CountsState(Replaceable):
-    """How often each index was seen."""
+    """The number of visits to each index."""
 
     visits: Int32[Array, "N"]
 
@@ -46,8 +46,8 @@ class Counts:
         seen = mask & self._inside(xs) & (state.visits.at[xs].get(mode="clip") < MOST_VISITS)
         return CountsState(state.visits.at[xs].add(seen.astype(jnp.int32), mode="drop"))
 
-    def known(self, state: CountsState) -> Int32[Array, ""]:
-        """How many different indices were seen."""
+    def num_seen(self, state: CountsState) -> Int32[Array, ""]:
+        """The number of different indices that were seen."""
         return jnp.sum(state.visits > 0, dtype=jnp.int32)
 
     def _inside(self, x: Int[Array, "*B"]) -> Bool[Array, "*B"]:

@@ -1,8 +1,8 @@
-"""Tables that remember the hashes of what was seen, for worlds too large to count.
+"""Tables of the hashes of what was seen, for environments with too many states to count.
 
-Two states that share a hash share an entry, and the second looks seen when it is new: in a table that is half full,
-half of all new states do. An update takes time by the size of the batch, not of the table, where the state is donated
-or carried by a loop.
+Two inputs that share a hash share an entry, and the second counts as seen when it is new: in a table that is half full,
+so do half of all new inputs. The time of an update depends on the size of the batch, not of the table, where the state
+is donated or carried by a loop.
 """
 
 import dataclasses
@@ -13,24 +13,25 @@ from jaxtyping import Array, Bool, Float, Int32, Shaped, UInt16, UInt32
 
 from emcts.novelty.base import check_scale
 from emcts.novelty.counts import check_epsilon, inverse_count
-from emcts.novelty.hash_functions import XXH32, Hash
+from emcts.novelty.hash_functions import Hash, Xxh32Hash
 from emcts.types import Key, Replaceable, record
 
 _WORD = 32  # bits
+XXH32 = Xxh32Hash()
 MOST_COUNTED = 2**16 - 1  # visits of an entry of `HashCounts`
-PLACES_PER_STATE = 10  # of a table that is sized for a number of states
+PLACES_PER_STATE = 10  # of a table that is made for a number of states
 
 
 @record
 class HashSetState(Replaceable):
-    """A bit for each hash, set once it was seen."""
+    """One bit per hash, set once it was seen."""
 
     words: UInt32[Array, "W"]
 
 
 @record
 class HashCountsState(Replaceable):
-    """How often each hash was seen."""
+    """The number of visits to each hash."""
 
     visits: UInt16[Array, "N"]
 
@@ -56,26 +57,26 @@ class HashSet:
 
     def update(self, state: HashSetState, xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]) -> HashSetState:
         entries = jax.vmap(lambda x: _fold(self.hash(x), self.bits))(xs)
-        # A row that was not seen stands in for one that was, whose twin it then is.
+        # A masked row is replaced by one that was seen, of which it is then a duplicate.
         entries = jnp.sort(jnp.where(mask, entries, entries[jnp.argmax(mask)]))
-        twin = jnp.concatenate([jnp.zeros(1, bool), entries[1:] == entries[:-1]])
+        duplicate = jnp.concatenate([jnp.zeros(1, bool), entries[1:] == entries[:-1]])
         word, bit = _place(entries)
         # Bits that are all different and not yet set add up to their union, also within one word.
-        new = mask.any() & ~twin & (_read(state.words, word) & bit == 0)
+        new = mask.any() & ~duplicate & (_read(state.words, word) & bit == 0)
         return HashSetState(_add(state.words, word, jnp.where(new, bit, 0)))
 
-    def known(self, state: HashSetState) -> UInt32[Array, ""]:
-        """How many different hashes were seen."""
+    def num_seen(self, state: HashSetState) -> UInt32[Array, ""]:
+        """The number of different hashes that were seen."""
         return jnp.sum(jax.lax.population_count(state.words), dtype=jnp.uint32)
 
     def occupancy(self, state: HashSetState) -> Float[Array, ""]:
         """The share of the table in use."""
-        return self.known(state) / 2.0**self.bits
+        return self.num_seen(state) / 2.0**self.bits
 
 
 @dataclasses.dataclass(frozen=True)
 class HashCounts:
-    """eta = scale / (n + epsilon), where n counts what shares the hash of `x`. The table has 2**bits numbers.
+    """eta = scale / (n + epsilon), where n counts the visits to the hash of `x`. The table has 2**bits numbers.
 
     They have 16 bits, and counting ends at `MOST_COUNTED`: eta falls to scale / 65,535, and no further.
     """
@@ -101,7 +102,7 @@ class HashCounts:
         self, state: HashCountsState, xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]
     ) -> HashCountsState:
         hashed = jax.vmap(lambda x: _fold(self.hash(x), self.bits))(xs)
-        # One sort of both, by the entry: equal ones are then neighbours, and all of them write the sum for all.
+        # One sort of both, by entry: equal entries are then neighbours, and each writes the sum over all of them.
         both = jnp.sort(2 * hashed + mask)
         entries, counted = (both >> 1).astype(jnp.int32), (both & 1).astype(jnp.int32)
         differ = entries[1:] != entries[:-1]
@@ -113,20 +114,20 @@ class HashCounts:
         after = jnp.minimum(before + up_to_last - up_to_first, MOST_COUNTED).astype(jnp.uint16)
         return HashCountsState(state.visits.at[entries].set(after, mode="promise_in_bounds"))
 
-    def known(self, state: HashCountsState) -> UInt32[Array, ""]:
-        """How many different hashes were seen."""
+    def num_seen(self, state: HashCountsState) -> UInt32[Array, ""]:
+        """The number of different hashes that were seen."""
         return jnp.sum(state.visits > 0, dtype=jnp.uint32)
 
     def occupancy(self, state: HashCountsState) -> Float[Array, ""]:
         """The share of the table in use."""
-        return self.known(state) / 2.0**self.bits
+        return self.num_seen(state) / 2.0**self.bits
 
     def _entry(self, x: Shaped[Array, "..."]) -> Int32[Array, ""]:
         return _fold(self.hash(x), self.bits).astype(jnp.int32)
 
 
 def _fold(hashed: UInt32[Array, ""], bits: int) -> UInt32[Array, ""]:
-    """Keeps a hash of up to `bits` bits as it is, and lets every bit of a longer one matter."""
+    """A hash of up to `bits` bits as it is, and a longer one folded, so that each of its bits matters."""
     folded = hashed
     for shift in range(bits, 32, bits):
         folded = folded ^ (hashed >> shift)
@@ -149,7 +150,7 @@ def _add(
 
 
 def bits_for(number: int, most: int) -> int:
-    """The fewest bits with which so many states occupy a tenth of a table at most; from 16 up to `most`."""
+    """The fewest bits of a table of which so many states occupy at most a tenth; from 16 to `most`."""
     return min(max(16, (PLACES_PER_STATE * number - 1).bit_length()), most)
 
 

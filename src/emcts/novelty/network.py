@@ -1,7 +1,7 @@
-"""What the learned estimators ask of a network, and one step of its training."""
+"""The networks of learned estimators, and one step of their training."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -11,12 +11,22 @@ from jaxtyping import Array, Bool, Float, PyTree, Shaped
 
 from emcts.types import Key
 
-Network = Any  # a pytree of arrays that is called with one x and returns a vector
-NetworkFactory = Callable[[Key], Network]
+RowsT = TypeVar("RowsT")  # a pytree of arrays [B, ...]
 
 
-def build(factory: NetworkFactory, key: Key) -> Network:
-    """A network drawn from `key`, checked to be one that `vmap` and checkpoints can hold."""
+@runtime_checkable
+class Network(Protocol):
+    """A pytree of arrays that is called with one `x` and returns a vector."""
+
+    def __call__(self, x: Shaped[Array, "..."], /) -> Float[Array, "D"]: ...
+
+
+NetworkT = TypeVar("NetworkT", bound=Network)
+NetworkFactory = Callable[[Key], NetworkT]
+
+
+def make_network(factory: NetworkFactory[NetworkT], key: Key) -> NetworkT:
+    """A network drawn from `key`, whose leaves are checked to be arrays, as `vmap` and checkpoints need."""
     network = factory(key)
     for path, leaf in jax.tree_util.tree_leaves_with_path(network):
         if not isinstance(leaf, jax.Array | np.ndarray):
@@ -28,35 +38,35 @@ def build(factory: NetworkFactory, key: Key) -> Network:
 
 
 def squared_error(prediction: Float[Array, "..."], target: Float[Array, "..."]) -> Float[Array, ""]:
-    """The squared distance of two vectors."""
+    """The squared distance between two vectors."""
     if prediction.shape != target.shape:
         raise ValueError(
-            f"a prediction of shape {prediction.shape} cannot learn a target of shape {target.shape}: "
-            "give both networks as many outputs"
+            f"a prediction of shape {prediction.shape} does not fit a target of shape {target.shape}: "
+            "give both networks the same number of outputs"
         )
     return jnp.sum(jnp.square(prediction - target))
 
 
-def descend(
+def gradient_step(
     optimiser: optax.GradientTransformation,
-    error: Callable[[Network, Any], Float[Array, ""]],
-    network: Network,
+    error: Callable[[NetworkT, RowsT], Float[Array, ""]],
+    network: NetworkT,
     optimiser_state: PyTree,
-    rows: PyTree[Shaped[Array, "B ..."]],
+    rows: RowsT,
     mask: Bool[Array, "B"],
-) -> tuple[Network, PyTree]:
-    """One step down the mean error of the rows in the mask; where there are none, nothing changes."""
+) -> tuple[NetworkT, PyTree]:
+    """One step of the optimiser on the mean error of the rows in the mask; without any row, nothing changes."""
 
-    def loss(network: Network) -> Float[Array, ""]:
+    def loss(network: NetworkT) -> Float[Array, ""]:
         errors = jax.vmap(error, (None, 0))(network, rows)
         return jnp.sum(jnp.where(mask, errors, 0)) / jnp.maximum(jnp.sum(mask), 1)
 
     updates, new_state = optimiser.update(jax.grad(loss)(network), optimiser_state, network)
-    moved = optax.apply_updates(network, updates), new_state
-    # An optimiser with momentum moves even without a gradient: what was not trained has to be kept.
-    return jax.tree.map(lambda new, old: jnp.where(mask.any(), new, old), moved, (network, optimiser_state))
+    trained = optax.apply_updates(network, updates), new_state
+    # An optimiser with momentum changes parameters even without a gradient.
+    return jax.tree.map(lambda new, old: jnp.where(mask.any(), new, old), trained, (network, optimiser_state))
 
 
-def blank(xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]) -> Shaped[Array, "B ..."]:
-    """Zeros in place of the rows that are not in the mask, whose NaNs would reach the gradient."""
+def zero_masked(xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]) -> Shaped[Array, "B ..."]:
+    """Zeros in place of the rows where `mask` is False, whose NaNs would reach the gradient."""
     return jnp.where(mask.reshape(-1, *[1] * (xs.ndim - 1)), xs, jnp.zeros_like(xs))

@@ -1,35 +1,36 @@
-"""Variances in units of what is unseen, for estimators whose own scale is an accident of their networks."""
+"""Variances relative to those of unseen inputs, for estimators whose own scale depends on their random networks."""
 
 import dataclasses
 from collections.abc import Callable
+from typing import Generic
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PyTree, Shaped
+from jaxtyping import Array, Bool, Float, Shaped
 
-from emcts.novelty.base import Fitted, Novelty, check_scale
+from emcts.novelty.base import Fitted, Novelty, State, check_scale
 from emcts.types import Key, Replaceable, record
 
 
 @record
-class NormalisedState(Replaceable):
-    """The state inside, and the mean variance of the probes before anything was seen."""
+class NormalisedState(Replaceable, Generic[State]):
+    """The wrapped state, and the mean variance of the probes before anything was seen."""
 
-    inner: PyTree
+    inner: State
     unit: Float[Array, ""]
 
 
 @dataclasses.dataclass(frozen=True)
-class Normalised:
+class Normalised(Generic[State]):
     """The variance of `novelty`, scaled so that it starts at about `scale`.
 
-    `probes` draws a batch of inputs like those to come, by whose mean variance at the start all are divided.
-    The scale of `novelty` itself cancels. Whatever keeps a share `new_from` of that variance is wholly new, and all
-    of it alike; else a planner chases the accidents of a random network. A `power` above 1 draws what is new and what
-    is half learned further apart: many steps through the latter then no longer add up to the former.
+    `probes` draws a batch of inputs like those to come; all variances are divided by their mean variance at the start.
+    The scale of `novelty` itself cancels. Every input with at least a share `new_from` of that variance has the full
+    one; else a planner is drawn to inputs on which a random network happens to be large. A `power` above 1 lowers the
+    variance of inputs that are partly learned: many steps through them then no longer add up to that of a new one.
     """
 
-    novelty: Novelty
+    novelty: Novelty[State]
     probes: Callable[[Key], Shaped[Array, "P ..."]]
     scale: float = 1.0
     power: float = 1.0
@@ -44,34 +45,34 @@ class Normalised:
         if self.new_from is not None and not self.new_from > 0:
             raise ValueError(f"new_from is {self.new_from}: give a positive share, or None for no ceiling")
 
-    def init(self, key: Key) -> NormalisedState:
+    def init(self, key: Key) -> NormalisedState[State]:
         novelty_key, probe_key = jax.random.split(key)
         inner = self.novelty.init(novelty_key)
         variances = jax.vmap(self.novelty.variance, (None, 0))(inner, self.probes(probe_key))
-        # Of an estimator that is never uncertain, the variance stays 0 instead of becoming 0 / 0.
+        # The variance of an estimator that is never uncertain stays 0 instead of becoming 0 / 0.
         return NormalisedState(inner, jnp.maximum(jnp.mean(variances), jnp.finfo(variances.dtype).tiny))
 
-    def variance(self, state: NormalisedState, x: Shaped[Array, "..."]) -> Float[Array, ""]:
+    def variance(self, state: NormalisedState[State], x: Shaped[Array, "..."]) -> Float[Array, ""]:
         share = self.novelty.variance(state.inner, x) / state.unit
         if self.new_from is not None:
             share = jnp.minimum(share / self.new_from, 1)
         return self.scale * share**self.power
 
     def update(
-        self, state: NormalisedState, xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]
-    ) -> NormalisedState:
+        self, state: NormalisedState[State], xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]
+    ) -> NormalisedState[State]:
         return state.replace(inner=self.novelty.update(state.inner, xs, mask))
 
     def fit(
         self,
-        state: NormalisedState,
+        state: NormalisedState[State],
         xs: Shaped[Array, "B ..."],
         targets: Float[Array, "B D"],
         mask: Bool[Array, "B"],
-    ) -> NormalisedState:
-        """Where `novelty` learns to predict targets."""
+    ) -> NormalisedState[State]:
+        """The state once `novelty` was fitted to the targets, if it can be."""
         if not isinstance(self.novelty, Fitted):
             raise ValueError(
-                f"{type(self.novelty).__name__} learns no targets: give one that does (Ensemble)"
+                f"{type(self.novelty).__name__} cannot be fitted to targets: give an estimator with `fit` (Ensemble)"
             )
         return state.replace(inner=self.novelty.fit(state.inner, xs, targets, mask))

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure, SubFigure
 
-from emcts.envs.deep_sea_render import write_png
+from emcts.envs.deep_sea.render import write_png
 from emcts.runs import atomic
 from emcts.runs.folder import Folder
 from emcts.runs.maps import MapHistory

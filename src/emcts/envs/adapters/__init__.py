@@ -1,4 +1,4 @@
-"""Environments of other libraries behind the protocol. Nothing here imports them: you bring the object."""
+"""Environments of other libraries behind the protocol. Nothing here imports them: the caller makes the object."""
 
 from emcts.envs.adapters.gymnasium import from_gymnasium
 from emcts.envs.adapters.gymnax import from_gymnax

@@ -4,24 +4,33 @@
 
 The simulator runs in Python on the host: `step` and `observe` each leave the compiled program once per
 batch, and then take the simulator's own time for each element (docs/environments.md has the numbers). That is
-right for acting in the world that a model is learned from. For searching it is too slow: search the model.
+fast enough for acting while a model is learned. For searching it is too slow: search the model.
 """
 
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol, SupportsInt, TypeGuard, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Int
 
-from emcts.envs.adapters.episodes import Episodes
+from emcts.envs.adapters.simulators import Simulator, SimulatorPool, Space
 from emcts.envs.base import Outcome
 from emcts.types import Key, Replaceable, record
 
 NARROWER = {"float64": "float32", "int64": "int32", "uint64": "uint32"}  # JAX has no 64 bits by default
+
+
+@runtime_checkable
+class Discrete(Space, Protocol):
+    """A space of `n` numbers."""
+
+    @property
+    def n(self) -> SupportsInt: ...
 
 
 @record
@@ -38,13 +47,13 @@ class GymnasiumState(Replaceable):
 class GymnasiumEnvironment:
     """Pure to its callers, as long as the simulator is determined by the seed of its `reset`.
 
-    All randomness comes from the key of `init`, so that states can be replayed; `step` does not use its key.
+    All randomness comes from the key of `init`, so that episodes can be replayed; `step` does not use its key.
     """
 
     num_actions: int
     first_action: int
     observed: jax.ShapeDtypeStruct
-    episodes: Episodes
+    simulators: SimulatorPool
 
     def init(self, key: Key) -> GymnasiumState:
         seed = (jax.random.bits(key, dtype=jnp.uint32) >> 1).astype(jnp.int32)
@@ -71,32 +80,34 @@ class GymnasiumEnvironment:
         return jnp.ones(self.num_actions, bool)
 
     def close(self) -> None:
-        self.episodes.close()
+        self.simulators.close()
 
-    def _host_step(self, seeds: Any, numbers: Any, actions: Any, overs: Any) -> tuple[np.ndarray, ...]:
+    def _host_step(
+        self, seeds: ArrayLike, numbers: ArrayLike, actions: ArrayLike, overs: ArrayLike
+    ) -> tuple[np.ndarray, ...]:
         seeds, numbers, actions, overs = map(np.asarray, (seeds, numbers, actions, overs))
         after, rewards = numbers.astype(np.int32), np.zeros(seeds.shape, np.float32)
         terminated, truncated = np.zeros(seeds.shape, bool), np.zeros(seeds.shape, bool)
         for i in np.ndindex(seeds.shape):
             if not overs[i]:
                 action = int(actions[i]) + self.first_action
-                after[i], visit = self.episodes.step(int(seeds[i]), int(numbers[i]), action)
-                rewards[i], terminated[i] = visit.reward, visit.terminated
-                truncated[i] = visit.truncated and not visit.terminated
+                after[i], node = self.simulators.step(int(seeds[i]), int(numbers[i]), action)
+                rewards[i], terminated[i] = node.reward, node.terminated
+                truncated[i] = node.truncated and not node.terminated
         return after, rewards, terminated, truncated
 
-    def _host_observe(self, seeds: Any, numbers: Any) -> np.ndarray:
-        seeds, numbers = np.asarray(seeds), np.asarray(numbers)
+    def _host_observe(self, *batch: ArrayLike) -> np.ndarray:
+        seeds, numbers = map(np.asarray, batch)
         observations = np.empty((*seeds.shape, *self.observed.shape), self.observed.dtype)
         for i in np.ndindex(seeds.shape):
-            observations[i] = self.episodes.visit(int(seeds[i]), int(numbers[i])).observation
+            observations[i] = self.simulators.node(int(seeds[i]), int(numbers[i])).observation
         return observations
 
 
 def from_gymnasium(
-    make: Callable[[], Any], *, instances: int = 256, memory: int = 1_000_000
+    make: Callable[[], Simulator], *, instances: int = 256, memory: int = 1_000_000
 ) -> GymnasiumEnvironment:
-    """An environment made of simulators that `make()` builds: discrete actions, one array to observe.
+    """Makes an environment from simulators that `make()` builds: discrete actions, one array to observe.
 
     Keep at least as many `instances` as run in parallel, or episodes are replayed from their start at every
     step. `memory` bounds the states that can be stepped or observed: the oldest episodes are forgotten whole.
@@ -109,16 +120,16 @@ def from_gymnasium(
     if not _is_discrete(actions):
         raise ValueError(f"{actions} is not a Discrete action space: only discrete actions can be searched")
     encode, spec = _encoder(observed)
-    episodes = Episodes(make, encode, instances, memory)
-    return GymnasiumEnvironment(int(actions.n), int(getattr(actions, "start", 0)), spec, episodes)
+    simulators = SimulatorPool(make, encode, instances, memory)
+    return GymnasiumEnvironment(int(actions.n), int(getattr(actions, "start", 0)), spec, simulators)
 
 
-def _is_discrete(space: Any) -> bool:
+def _is_discrete(space: Space) -> TypeGuard[Discrete]:
     return hasattr(space, "n") and space.shape == ()
 
 
-def _encoder(space: Any) -> tuple[Callable[[Any], np.ndarray], jax.ShapeDtypeStruct]:
-    """How an observation becomes an array, and which: one-hot for a Discrete space."""
+def _encoder(space: Space) -> tuple[Callable[[object], np.ndarray], jax.ShapeDtypeStruct]:
+    """A function that makes an array of an observation, one-hot for a Discrete space, and the array's type."""
     if _is_discrete(space):
         one_hot = functools.partial(_one_hot, int(space.n), int(getattr(space, "start", 0)))
         return one_hot, jax.ShapeDtypeStruct((int(space.n),), jnp.float32)
@@ -129,5 +140,5 @@ def _encoder(space: Any) -> tuple[Callable[[Any], np.ndarray], jax.ShapeDtypeStr
     return functools.partial(np.array, dtype=dtype), jax.ShapeDtypeStruct(space.shape, dtype)
 
 
-def _one_hot(size: int, start: int, value: Any) -> np.ndarray:
+def _one_hot(size: int, start: int, value: SupportsInt) -> np.ndarray:
     return (np.arange(size) == int(value) - start).astype(np.float32)

@@ -2,81 +2,110 @@
 
     env = from_gymnax(*gymnax.make("CartPole-v1"))
 
-gymnax 1.0.1 imports `six` without asking for it: install that too.
+gymnax 1.0.1 imports `six` without requiring it: install that too.
 """
 
 import dataclasses
-from typing import Any
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Int, PyTree
 
-from emcts.envs.base import Outcome, choose
+from emcts.envs.base import Outcome, State, tree_where
 from emcts.types import Key, Replaceable, record
+
+Tree = TypeVar("Tree")
+
+
+@runtime_checkable
+class Discrete(Protocol):
+    """gymnax's space of `n` actions."""
+
+    @property
+    def n(self) -> int: ...
+
+
+@runtime_checkable
+class Gymnax(Protocol[State]):
+    """The members of gymnax's environments that are used here."""
+
+    @property
+    def name(self) -> str: ...
+
+    def action_space(self, params: PyTree) -> Discrete: ...
+
+    def reset_env(self, key: Key, params: PyTree) -> tuple[Array, State]: ...
+
+    def step_env(
+        self, key: Key, state: State, action: Array, params: PyTree
+    ) -> tuple[Array, State, ArrayLike, ArrayLike, PyTree]: ...
+
+    def is_truncated(self, state: State, params: PyTree) -> ArrayLike: ...
 
 
 @record
-class GymnaxState(Replaceable):
+class GymnaxState(Replaceable, Generic[State]):
     """gymnax's own state, and what its `step` returned beside it."""
 
-    inner: Any
+    inner: State
     observation: Array
     terminated: Bool[Array, ""]
     truncated: Bool[Array, ""]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class GymnaxEnvironment:
+class GymnaxEnvironment(Generic[State]):
     """gymnax's transitions without its automatic reset. Its time limit is the one in `params`."""
 
-    env: Any
-    params: Any
-
-    def __post_init__(self) -> None:
-        if not hasattr(self.env, "is_truncated"):
-            raise ValueError(
-                "this gymnax environment cannot tell the time limit from an end (is_truncated is missing): "
-                "gymnax 1.0 or later is needed"
-            )
-        if not hasattr(self.env.action_space(self.params), "n"):
-            raise ValueError(f"{self.env.name} has continuous actions: only discrete ones can be searched")
+    env: Gymnax[State]
+    params: PyTree
 
     @property
     def num_actions(self) -> int:
         return int(self.env.action_space(self.params).n)
 
-    def init(self, key: Key) -> GymnaxState:
+    def init(self, key: Key) -> GymnaxState[State]:
         with jax.numpy_rank_promotion("allow"):
             observation, inner = self.env.reset_env(key, self.params)
         inner = jax.tree.map(jnp.asarray, inner)
         return GymnaxState(inner, jnp.asarray(observation), jnp.bool_(False), jnp.bool_(False))
 
-    def step(self, state: GymnaxState, action: Int[Array, ""], key: Key) -> tuple[GymnaxState, Outcome]:
+    def step(
+        self, state: GymnaxState[State], action: Int[Array, ""], key: Key
+    ) -> tuple[GymnaxState[State], Outcome]:
         with jax.numpy_rank_promotion("allow"):
             result = self.env.step_env(key, state.inner, action, self.params)
             observation, inner, reward, terminated, _ = result
             truncated = self.env.is_truncated(inner, self.params)
         terminated = jnp.asarray(terminated, bool)
         truncated = jnp.asarray(truncated, bool) & ~terminated
-        moved = _like(state, GymnaxState(inner, observation, terminated, truncated))
+        stepped = _with_dtypes_of(state, GymnaxState(inner, observation, terminated, truncated))
         over = state.terminated | state.truncated
-        state = choose(over, state, moved)
+        state = tree_where(over, state, stepped)
         reward = jnp.where(over, jnp.float32(0), jnp.asarray(reward, jnp.float32))
         return state, Outcome(reward, state.terminated, state.truncated)
 
-    def observe(self, state: GymnaxState) -> Array:
+    def observe(self, state: GymnaxState[State]) -> Array:
         return state.observation
 
-    def legal(self, state: GymnaxState) -> Bool[Array, "A"]:
+    def legal(self, state: GymnaxState[State]) -> Bool[Array, "A"]:
         return jnp.ones(self.num_actions, bool)
 
 
-def from_gymnax(env: Any, params: Any) -> GymnaxEnvironment:
-    """An environment made of what `gymnax.make(name)` returns."""
+def from_gymnax(env: object, params: PyTree) -> GymnaxEnvironment[PyTree]:
+    """Makes an environment from what `gymnax.make(name)` returns."""
+    if not isinstance(env, Gymnax):
+        raise ValueError(
+            "this gymnax environment does not tell a time limit from a terminal state (is_truncated is missing): "
+            "gymnax 1.0 or later is needed"
+        )
+    if not isinstance(env.action_space(params), Discrete):
+        raise ValueError(f"{env.name} has continuous actions: only discrete ones can be searched")
     return GymnaxEnvironment(env, params)
 
 
-def _like(old: PyTree, new: PyTree) -> PyTree:
-    """Some environments start from Python numbers and go on with arrays: the first dtypes are kept."""
-    return jax.tree.map(lambda was, now: jnp.asarray(now, was.dtype), old, new)
+def _with_dtypes_of(before: Tree, after: Tree) -> Tree:
+    """`after` in the dtypes of `before`: some environments start with Python numbers and go on with arrays."""
+    return jax.tree.map(lambda was, now: jnp.asarray(now, was.dtype), before, after)

@@ -5,7 +5,7 @@ env = from_pgx(pgx.make("2048"))
 
 import dataclasses
 import functools
-from typing import Any
+from typing import Protocol, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +14,51 @@ from jaxtyping import Array, Bool, Int
 from emcts.envs.base import Outcome
 from emcts.types import Key
 
+SelfT = TypeVar("SelfT")
+
+
+@runtime_checkable
+class PgxState(Protocol):
+    """The fields of pgx's states that are used here."""
+
+    @property
+    def observation(self) -> Array: ...
+
+    @property
+    def rewards(self) -> Array: ...
+
+    @property
+    def terminated(self) -> Array: ...
+
+    @property
+    def truncated(self) -> Array: ...
+
+    @property
+    def legal_action_mask(self) -> Array: ...
+
+    def replace(self: SelfT, *, rewards: Array) -> SelfT: ...
+
+
+@runtime_checkable
+class PgxGame(Protocol):
+    """The members of pgx's games that are used here."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def num_players(self) -> int: ...
+
+    def init(self, key: Key) -> PgxState: ...
+
+    def step(self, state: PgxState, action: Array, key: Key) -> PgxState: ...
+
 
 @dataclasses.dataclass(frozen=True)
-class PgxGame:
-    """A pgx game. The state is pgx's own, with its rewards paid out: `Outcome` has them."""
+class PgxEnvironment:
+    """A pgx game. The state is pgx's own, with its rewards set to 0: `Outcome` has them."""
 
-    game: Any
+    game: PgxGame
 
     def __post_init__(self) -> None:
         if self.game.num_players != 1:
@@ -32,24 +71,24 @@ class PgxGame:
     def num_actions(self) -> int:
         return jax.eval_shape(self.init, jax.random.key(0)).legal_action_mask.shape[0]
 
-    def init(self, key: Key) -> Any:
+    def init(self, key: Key) -> PgxState:
         with jax.numpy_rank_promotion("allow"):
             return self.game.init(key)
 
-    def step(self, state: Any, action: Int[Array, ""], key: Key) -> tuple[Any, Outcome]:
+    def step(self, state: PgxState, action: Int[Array, ""], key: Key) -> tuple[PgxState, Outcome]:
         with jax.numpy_rank_promotion("allow"):
             state = jax.tree.map(jnp.asarray, self.game.step(state, action, key))
         outcome = Outcome(state.rewards[0], state.terminated, state.truncated)
-        # pgx keeps the last reward in its state: left there, an ended game would change once more.
+        # pgx keeps the last reward in its state: left there, a state that is over would change once more.
         return state.replace(rewards=jnp.zeros_like(state.rewards)), outcome
 
-    def observe(self, state: Any) -> Array:
+    def observe(self, state: PgxState) -> Array:
         return state.observation
 
-    def legal(self, state: Any) -> Bool[Array, "A"]:
+    def legal(self, state: PgxState) -> Bool[Array, "A"]:
         return state.legal_action_mask
 
 
-def from_pgx(game: Any) -> PgxGame:
-    """An environment made of a game object of pgx, such as `pgx.make("2048")`."""
-    return PgxGame(game)
+def from_pgx(game: PgxGame) -> PgxEnvironment:
+    """Makes an environment from a game object of pgx, such as `pgx.make("2048")`."""
+    return PgxEnvironment(game)

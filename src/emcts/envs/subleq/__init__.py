@@ -1,13 +1,19 @@
 """SUBLEQ: programs for a machine with one instruction, written one word at a time."""
 
-from emcts.envs.subleq.assembler import AssemblyError, assemble
-from emcts.envs.subleq.disassembler import disassemble
-from emcts.envs.subleq.encoding import binary, one_hot
+from emcts.envs.subleq.assembly import AssemblyError, assemble, disassemble
 from emcts.envs.subleq.enumeration import enumerate_solutions, solves
-from emcts.envs.subleq.env import State, Subleq
+from emcts.envs.subleq.env import (
+    State,
+    Subleq,
+    behaviour,
+    behaviour_and_program,
+    binary,
+    one_hot,
+    shortest,
+    solved,
+)
 from emcts.envs.subleq.examples import examples
 from emcts.envs.subleq.execution import Execution, execute, trace
-from emcts.envs.subleq.rewards import shortest, solved
 from emcts.envs.subleq.solutions import known_solution
 from emcts.envs.subleq.tasks import TASKS, Task
 
@@ -19,6 +25,8 @@ __all__ = [
     "Subleq",
     "Task",
     "assemble",
+    "behaviour",
+    "behaviour_and_program",
     "binary",
     "disassemble",
     "enumerate_solutions",

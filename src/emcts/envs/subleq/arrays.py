@@ -1,28 +1,29 @@
 """SUBLEQ of any word size: each machine's memory is a row of bytes."""
 
+from functools import partial
+
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, UInt8
 
-from emcts.envs.subleq.dialect import Dialect
+from emcts.envs.subleq.dialect import SLOTS, Dialect
+from emcts.envs.subleq.interpreter import Interpreter
 from emcts.types import Replaceable, record
-
-SLOTS = 8  # inputs, and wanted outputs, of one machine
 
 
 @record
 class Machines(Replaceable):
-    """A batch of machines. One that stopped says so in `address`, as `Dialect.last_start` plus 1, 2 or 3."""
+    """A batch of machines. The `address` of one that stopped is `Dialect.last_start` plus 1, 2 or 3."""
 
     memory: UInt8[Array, "B N"]
     address: Int[Array, "B"]
     inputs_read: Int[Array, "B"]
     num_right: Int[Array, "B"]
-    wrong: Int[Array, "B"]  # the output that failed the machine, or -1
+    wrong: Int[Array, "B"]  # the output that was wrong, or -1
 
 
 @record
-class Tasks:
-    """What each machine reads and should write. The inputs are followed by 0."""
+class Examples:
+    """The inputs of each machine, followed by 0, and the outputs that it should write."""
 
     inputs: UInt8[Array, "B L"]
     wanted: UInt8[Array, "B L"]
@@ -30,7 +31,7 @@ class Tasks:
 
 
 def load(dialect: Dialect, programs: UInt8[Array, "B W"], active: Bool[Array, "B"]) -> Machines:
-    """Machines at address 0. Those that are not active have ended before they start."""
+    """Machines at address 0. Those that are not active have already ended."""
     size, words = programs.shape
     none = jnp.zeros(size, jnp.int32)
     return Machines(
@@ -42,11 +43,11 @@ def load(dialect: Dialect, programs: UInt8[Array, "B W"], active: Bool[Array, "B
     )
 
 
-def step(dialect: Dialect, tasks: Tasks, machines: Machines) -> Machines:
+def step(dialect: Dialect, examples: Examples, machines: Machines) -> Machines:
     """Executes one instruction of every machine that has not stopped."""
     memory, address = machines.memory, machines.address
     a, b, c = (_at(memory, address + i) for i in range(3))
-    value = jnp.where(machines.inputs_read < SLOTS, _at(tasks.inputs, machines.inputs_read), 0)
+    value = jnp.where(machines.inputs_read < SLOTS, _at(examples.inputs, machines.inputs_read), 0)
     minuend = jnp.where(a == dialect.in_address, value, _at(memory, a))
     subtrahend = jnp.where(b == dialect.in_address, value, _at(memory, b))
     result = minuend - subtrahend
@@ -55,12 +56,12 @@ def step(dialect: Dialect, tasks: Tasks, machines: Machines) -> Machines:
 
     runs = running(dialect, machines)
     is_out = runs & (a == dialect.out_address)
-    is_right = is_out & (word == _at(tasks.wanted, machines.num_right))
+    is_right = is_out & (word == _at(examples.wanted, machines.num_right))
     num_right = machines.num_right + is_right
     reads = runs & ((a == dialect.in_address) | (b == dialect.in_address))
     target = jnp.minimum(jnp.where(jumps, c, address + 3), dialect.in_address)
     target = jnp.where(is_out & ~is_right, dialect.out_address, target)
-    target = jnp.where(is_right & (num_right == tasks.num_wanted), dialect.halt_address, target)
+    target = jnp.where(is_right & (num_right == examples.num_wanted), dialect.halt_address, target)
     written = jnp.where(runs & (a < dialect.in_address), a, dialect.word_size)
     here = jnp.arange(dialect.word_size, dtype=jnp.int32)[None] == written[:, None]
     return Machines(
@@ -77,7 +78,7 @@ def running(dialect: Dialect, machines: Machines) -> Bool[Array, "B"]:
 
 
 def stop_repeated(dialect: Dialect, machines: Machines, earlier: Machines) -> Machines:
-    """Ends the machines that are where they were earlier: they would go round until the cap."""
+    """Ends the machines whose state equals the earlier one: they would loop until the cap."""
     repeated = (
         running(dialect, machines)
         & (machines.address == earlier.address)
@@ -90,6 +91,15 @@ def stop_repeated(dialect: Dialect, machines: Machines, earlier: Machines) -> Ma
 
 def solved(dialect: Dialect, machines: Machines) -> Bool[Array, "B"]:
     return machines.address == dialect.halt_address
+
+
+def make_interpreter(dialect: Dialect) -> Interpreter[Examples, Machines]:
+    return Interpreter(
+        step=partial(step, dialect),
+        running=partial(running, dialect),
+        stop_repeated=partial(stop_repeated, dialect),
+        steps_per_round=2,
+    )
 
 
 def _at(rows: UInt8[Array, "B L"], index: Int[Array, "B"]) -> Int[Array, "B"]:

@@ -1,12 +1,14 @@
-"""Which SUBLEQ is spoken: the number of words `N`, and how a result is tested for the jump."""
+"""The variants of SUBLEQ: the number of words `N`, and how a result is tested for the jump."""
 
+import contextlib
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import SupportsIndex
 
 SMALLEST_WORD_SIZE = 16
 LARGEST_WORD_SIZE = 256
+SLOTS = 8  # inputs, and wanted outputs, of an example
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Dialect:
 
     @property
     def writable_words(self) -> int:
-        """How many words a program may have: what lies below IN."""
+        """The largest number of words of a program: those below IN."""
         return self.word_size - 3
 
     def jumps(self, result: int) -> bool:
@@ -56,8 +58,8 @@ class Dialect:
             return word == 0 or 2 * word >= self.word_size
         return result <= 0
 
-    def program(self, words: Iterable[Any]) -> tuple[int, ...]:
-        """The words as plain ints, or a ValueError that names the first bad one."""
+    def program(self, words: Iterable[object]) -> tuple[int, ...]:
+        """The words as plain ints. Raises a ValueError that names the first word out of range."""
         program = tuple(_integer(word, f"word {i}") for i, word in enumerate(words))
         for i, word in enumerate(program):
             if not 0 <= word < self.word_size:
@@ -72,7 +74,7 @@ class Dialect:
             )
         return program
 
-    def values(self, values: Iterable[Any]) -> tuple[int, ...]:
+    def values(self, values: Iterable[object]) -> tuple[int, ...]:
         """Numbers as words: a negative one stands for itself modulo N."""
         numbers = tuple(_integer(value, f"input {i}") for i, value in enumerate(values))
         for i, number in enumerate(numbers):
@@ -84,8 +86,8 @@ class Dialect:
         return tuple(number % self.word_size for number in numbers)
 
 
-def _integer(value: Any, what: str) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise ValueError(f"{what} is {value!r}: expected a whole number") from None
+def _integer(value: object, what: str) -> int:
+    with contextlib.suppress(TypeError):  # an array of floats has `__index__`, and raises
+        if isinstance(value, SupportsIndex):
+            return operator.index(value)
+    raise ValueError(f"{what} is {value!r}: expected a whole number")

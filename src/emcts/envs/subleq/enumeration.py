@@ -1,8 +1,7 @@
-"""Every program of up to k words, tried: an honest baseline while there are few enough of them."""
+"""Enumeration of every program of up to k words: a baseline while there are few enough of them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,14 +13,14 @@ from emcts.envs.subleq.dialect import Dialect
 from emcts.envs.subleq.examples import example_arrays
 from emcts.envs.subleq.machine import Example
 
-PROGRAMS_AT_ONCE = {"cpu": 2**16, "gpu": 2**20}  # as many as the cache holds, or as hide the launch
+PROGRAMS_AT_ONCE = {"cpu": 2**16, "gpu": 2**20}  # as many as fit the cache, or as hide the launch
 CANDIDATES_AT_ONCE = 256
 
 Program = tuple[int, ...]
 Progress = Callable[[int, int], None]  # programs tried, programs in all
 
 
-def solves(program: Iterable[Any], task: str, *, word_size: int = 16, signed: bool = False) -> bool:
+def solves(program: Iterable[object], task: str, *, word_size: int = 16, signed: bool = False) -> bool:
     """Whether a program passes the shown example of a task and all the hidden ones."""
     dialect = Dialect(word_size, signed)
     words = dialect.program(program)
@@ -80,7 +79,7 @@ def _candidates(dialect: Dialect, words: int, shown: Example) -> Iterator[tuple[
         heads = _digits(numbers, words - inner, dialect.word_size)
         return heads, _solve_one(dialect, jnp.asarray(heads), tails_there, shown)
 
-    # One batch runs while the one before it is looked at.
+    # One batch runs while the results of the one before it are read.
     starts = range(0, num_heads, heads_at_once)
     coming = launch(0)
     for start in starts:
@@ -124,4 +123,4 @@ def _solve_one(
 
 @partial(jax.jit, static_argnums=0)
 def _solve(dialect: Dialect, programs: UInt8[Array, "B W"], examples: Example) -> Bool[Array, "B"]:
-    return jax.vmap(lambda program: machine.judge(dialect, program, examples)[1])(programs)
+    return jax.vmap(lambda program: machine.run_all(dialect, program, examples)[1])(programs)

@@ -1,25 +1,52 @@
 """SUBLEQ as an environment: the agent writes a program, one word per action."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt8
 
-from emcts.envs.base import Outcome
+from emcts.envs.base import ArtifactRecord, Outcome, tree_where
 from emcts.envs.subleq import machine
-from emcts.envs.subleq.dialect import Dialect
-from emcts.envs.subleq.encoding import Encoding, binary
+from emcts.envs.subleq.assembly import disassemble
+from emcts.envs.subleq.dialect import SLOTS, Dialect
 from emcts.envs.subleq.examples import example_arrays
-from emcts.envs.subleq.machine import SLOTS, Example, Result
-from emcts.envs.subleq.rewards import Reward
-from emcts.envs.subleq.rewards import solved as solved_reward
+from emcts.envs.subleq.machine import Example, Result
 from emcts.types import Key, Replaceable, record
+
+Encoding = Callable[[Int[Array, "L"], Bool[Array, "L"], int], Float[Array, "L F"]]
+Reward = Callable[[Bool[Array, ""], Int[Array, ""], int], Float[Array, ""]]
+
+
+def binary(words: Int[Array, "L"], present: Bool[Array, "L"], word_size: int) -> Float[Array, "L F"]:
+    """Encodes each word in binary, lowest bit first, then a bit that is 1 where no word is present."""
+    places = jnp.arange((word_size - 1).bit_length(), dtype=jnp.int32)
+    bits = (words.astype(jnp.int32)[:, None] >> places[None]) & 1
+    bits = bits * present[:, None]
+    return jnp.concatenate([bits, ~present[:, None]], axis=1).astype(jnp.float32)
+
+
+def one_hot(words: Int[Array, "L"], present: Bool[Array, "L"], word_size: int) -> Float[Array, "L F"]:
+    """Encodes each word as one of `word_size + 1` places, of which the last means that no word is present."""
+    place = jnp.where(present, words.astype(jnp.int32), word_size)
+    return (place[:, None] == jnp.arange(word_size + 1, dtype=jnp.int32)[None]).astype(jnp.float32)
+
+
+def solved(is_solved: Bool[Array, ""], num_words: Int[Array, ""], max_words: int) -> Float[Array, ""]:
+    """Rewards a program that solves the task with 1, as in the paper."""
+    return is_solved.astype(jnp.float32)
+
+
+def shortest(is_solved: Bool[Array, ""], num_words: Int[Array, ""], max_words: int) -> Float[Array, ""]:
+    """Rewards a solution of one word with 1, and with 1 / `max_words` less for every further word."""
+    return is_solved * (1 + max_words - num_words).astype(jnp.float32) / max_words
 
 
 @record
 class State(Replaceable):
-    """The program so far, and how it does: `words`, `num_words` and `task` give the rest (see `written`)."""
+    """The program so far and its results, which follow from `words`, `num_words` and `task` (see `written`)."""
 
     words: UInt8[Array, "W"]
     num_words: Int[Array, ""]
@@ -29,12 +56,29 @@ class State(Replaceable):
     done: Bool[Array, ""]
 
 
+@record
+class PackedState:
+    """What a state is rebuilt from."""
+
+    words: UInt8[Array, "W"]
+    num_words: UInt8[Array, ""]
+    task: Int[Array, ""]
+
+
+@record
+class ProgramArtifact:
+    """The artifact of a success: the words that solve the task, 0 after the first `num_words`."""
+
+    words: UInt8[Array, "W"] | UInt8[np.ndarray, "W"]
+    num_words: Int[Array, ""] | Int[np.ndarray, ""]
+
+
 @dataclass(frozen=True)
 class Subleq:
-    """Pays when the words written solve the task; one more action, whatever it is, then ends the episode.
+    """Rewards the word that completes a solution of the task; one more action, whatever it is, then ends the episode.
 
-    An episode also ends with word `max_words`, if that one does not solve the task. With several tasks each
-    episode has one of them, which shows in its example alone.
+    An episode also ends with word `max_words`, if that one does not solve the task. With several tasks each episode has
+    one of them, which shows in its example alone.
     """
 
     task: str | tuple[str, ...] = "identity"
@@ -42,7 +86,7 @@ class Subleq:
     max_words: int = 10
     signed: bool = False
     encoding: Encoding = binary
-    reward: Reward = solved_reward
+    reward: Reward = solved
 
     def __post_init__(self) -> None:
         most = self.dialect.writable_words
@@ -77,7 +121,7 @@ class Subleq:
 
     def written(self, words: UInt8[Array, "W"], num_words: Int[Array, ""], task: Int[Array, ""]) -> State:
         """The state of an episode in which these words were written, 0 after the first `num_words`."""
-        shown, solved = machine.judge(self.dialect, words, self._examples(task))
+        shown, solved = machine.run_all(self.dialect, words, self._examples(task))
         done = ~solved & (num_words >= self.max_words)
         return State(words, num_words, task, shown, solved, done)
 
@@ -87,7 +131,7 @@ class Subleq:
         words = jnp.where(place, action.astype(jnp.uint8), state.words)
         written = self.written(words, state.num_words + 1, state.task)
         ended = state.replace(done=jnp.array(True))
-        after = jax.tree.map(lambda new, old: jnp.where(stays, old, new), written, ended)
+        after = tree_where(stays, ended, written)
         pays = after.solved & ~stays
         reward = jnp.where(pays, self.reward(after.solved, after.num_words, self.max_words), 0.0)
         return after, Outcome(reward=reward, terminated=after.done, truncated=jnp.array(False))
@@ -119,6 +163,37 @@ class Subleq:
         words, present = (jnp.concatenate(column) for column in zip(*parts, strict=True))
         return self.encoding(words, present, self.word_size).reshape(-1)
 
+    def pack(self, state: State) -> PackedState:
+        """The program and the task: the results of the program are computed again by `unpack`."""
+        return PackedState(state.words, state.num_words.astype(jnp.uint8), state.task)
+
+    def unpack(self, packed: PackedState) -> State:
+        return self.written(packed.words, packed.num_words.astype(jnp.int32), packed.task)
+
+    def artifact(self, state: State) -> ProgramArtifact:
+        return ProgramArtifact(state.words, state.num_words)
+
+    def artifact_record(self, artifact: ProgramArtifact, title: str = "") -> ArtifactRecord:
+        """The words as data, and as assembly below a comment with the title and the words."""
+        words = [int(word) for word in artifact.words[: int(artifact.num_words)]]
+        numbers = " ".join(map(str, words))
+        heading = f"{title}: {numbers}" if title else numbers
+        text = f"; {heading}\n{disassemble(words, self.word_size)}\n"
+        return ArtifactRecord({"words": words}, text, ".asm")
+
     def _examples(self, task: Int[Array, ""]) -> Example:
         tables = [example_arrays(name, self.word_size) for name in self.tasks]
         return jax.tree.map(lambda *rows: jnp.stack(rows)[task], *tables)
+
+
+def behaviour(env: Subleq, state: State) -> UInt8[Array, "5"]:
+    """Novelty input: the observation without the program, in as few bytes as tell it apart (equal iff `io` is)."""
+    shown = state.shown
+    parts = [state.task, shown.inputs_read, shown.num_right, shown.wrong >= 0, shown.wrong]
+    return jnp.stack([part.astype(jnp.uint8) for part in parts])
+
+
+def behaviour_and_program(env: Subleq, state: State) -> UInt8[Array, "F"]:
+    """Novelty input: the whole observation, in as few bytes as tell it apart."""
+    count = state.num_words.astype(jnp.uint8)[None]
+    return jnp.concatenate([behaviour(env, state), count, state.words])

@@ -1,4 +1,4 @@
-"""Examples of a task: one that is shown, and hidden ones that a shortcut does not survive."""
+"""Examples of a task: one that is shown, and hidden ones that wrong programs fail."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -6,15 +6,15 @@ from random import Random
 
 import jax.numpy as jnp
 
-from emcts.envs.subleq.dialect import Dialect
-from emcts.envs.subleq.machine import SLOTS, Example
+from emcts.envs.subleq.dialect import SLOTS, Dialect
+from emcts.envs.subleq.machine import Example
 from emcts.envs.subleq.tasks import LIST, Group, Task, task
 
 NUM_EXAMPLES = 8  # the first is shown, the others are hidden
 FEWEST_INPUTS = 5
 
 _LONGEST_LIST = 3
-_POOL = 2000  # groups drawn to learn which kinds a task has
+_POOL = 2000  # groups drawn to find the kinds that a task has
 
 
 @cache
@@ -23,7 +23,7 @@ def examples(name: str, word_size: int) -> tuple[tuple[tuple[int, ...], tuple[in
 
     Each example has four different inputs or more, positive and negative ones where the task has them, and
     writes three different words if it writes that many: no constant passes. Hidden ones are as long as fits, so
-    that what goes wrong slowly shows. Together they hold every kind of group that the task has: each sign at
+    that errors which build up slowly show. Together they have every kind of group that the task has: each sign at
     each place, each order of neighbours, each length.
     """
     Dialect(word_size)
@@ -91,14 +91,14 @@ def _draw_group(random: Random, task: Task, word_size: int) -> Group:
 
 
 def _draw_value(random: Random, low: int, high: int) -> int:
-    """A quarter of the values are small or at the ends, where programs go wrong first."""
+    """A value, in a quarter of the draws a small one or one of the ends, where programs fail first."""
     if random.random() < 0.25:
         return (low, -1, 0, 1, high)[_below(random, 5)]
     return low + _below(random, high + 1 - low)
 
 
 def _below(random: Random, stop: int) -> int:
-    """A whole number below `stop`. Of all of `Random`, Python keeps only `random()` the same for ever."""
+    """A whole number below `stop`, by `random()`: the only draw that Python promises never to change."""
     return int(random.random() * stop)
 
 

@@ -1,8 +1,7 @@
-"""A program run for people to look at: plain Python, no limit on the length of input and output."""
+"""Programs executed in plain Python, for people: no limit on the length of input and output."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from emcts.envs.subleq.dialect import Dialect
 
@@ -24,7 +23,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Execution:
-    """What a program did: `halted` is False if it was still running after `max_cycles` instructions."""
+    """The result of a program: `halted` is False if it was still running after `max_cycles` instructions."""
 
     outputs: list[int]
     inputs_read: int
@@ -33,8 +32,8 @@ class Execution:
 
 
 def execute(
-    program: Iterable[Any],
-    inputs: Iterable[Any],
+    program: Iterable[object],
+    inputs: Iterable[object],
     *,
     word_size: int = 16,
     max_cycles: int = MAX_CYCLES,
@@ -53,8 +52,8 @@ def execute(
 
 
 def trace(
-    program: Iterable[Any],
-    inputs: Iterable[Any],
+    program: Iterable[object],
+    inputs: Iterable[object],
     *,
     word_size: int = 16,
     max_cycles: int = MAX_CYCLES,

@@ -1,19 +1,20 @@
-"""Programs judged by examples: one program at a time, and one batch under any number of `vmap`s."""
+"""Programs run on examples: one program at a time, and one batch under any number of `vmap`s."""
 
 from collections.abc import Callable
 from functools import cache, partial
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Int, UInt8
 
-from emcts.envs.subleq import arrays, kernel, packed, rounds
+from emcts.envs.subleq import arrays, interpreter, packed
 from emcts.envs.subleq.dialect import Dialect
-from emcts.envs.subleq.folding import folded
 from emcts.types import Replaceable, record
 
-SLOTS = 8  # inputs, and wanted outputs, of an example
+Results = TypeVar("Results")
 
 
 @record
@@ -28,7 +29,7 @@ class Example(Replaceable):
 
 @record
 class Result(Replaceable):
-    """How a program did on an example: it wrote `num_right` of the wanted words, then `wrong` unless -1."""
+    """The result of a program on an example: it wrote `num_right` of the wanted words, then `wrong` unless -1."""
 
     inputs_read: Int[Array, "*batch"]
     num_right: Int[Array, "*batch"]
@@ -45,8 +46,10 @@ def run(dialect: Dialect, program: UInt8[Array, "W"], example: Example, active: 
     return jax.tree.map(lambda x: x[0], result)
 
 
-def judge(dialect: Dialect, program: UInt8[Array, "W"], examples: Example) -> tuple[Result, Bool[Array, ""]]:
-    """How a program did on the first of several examples, and whether it solves them all."""
+def run_all(
+    dialect: Dialect, program: UInt8[Array, "W"], examples: Example
+) -> tuple[Result, Bool[Array, ""]]:
+    """The result of a program on the first of several examples, and whether it solves them all."""
     first, hidden = jax.tree.map(lambda x: x[0], examples), jax.tree.map(lambda x: x[1:], examples)
     result = run(dialect, program, first, jnp.array(True))
     others = jax.vmap(partial(run, dialect, program), in_axes=(0, None))(hidden, result.solved)
@@ -54,47 +57,47 @@ def judge(dialect: Dialect, program: UInt8[Array, "W"], examples: Example) -> tu
 
 
 @cache
-def _runner(dialect: Dialect) -> Callable[..., Result]:
+def _runner(dialect: Dialect) -> Callable[[Array, Example, Array], Result]:
     run_batch = _run_packed if dialect.word_size == 16 else _run_arrays
-    batched = folded(lambda *leaves: run_batch(dialect, leaves[0], Example(*leaves[1:5]), leaves[5]))
+    batched = _one_batch(lambda *leaves: run_batch(dialect, leaves[0], Example(*leaves[1:5]), leaves[5]))
     return lambda program, example, active: batched(program, *jax.tree.leaves(example), active)
 
 
 def _run_packed(
     dialect: Dialect, programs: UInt8[Array, "B W"], examples: Example, active: Bool[Array, "B"]
 ) -> Result:
-    interpreter = packed_interpreter(dialect.signed)
-    task = packed.pack(examples.inputs), packed.pack(examples.wanted), examples.num_wanted.astype(jnp.uint32)
-    machine = packed.load(programs, active)
+    packed_examples = (
+        packed.pack(examples.inputs),
+        packed.pack(examples.wanted),
+        examples.num_wanted.astype(jnp.uint32),
+    )
+    registers = packed.load(programs, active)
+    instructions = packed.make_interpreter(dialect.signed)
 
-    def plain(task: packed.Task, machine: packed.Registers) -> packed.Registers:
-        return lax.cond(
-            jnp.any(active), partial(rounds.run, interpreter), lambda _, same: same, task, machine
-        )
+    def plain(examples: packed.Examples, registers: packed.Registers) -> packed.Registers:
+        run = partial(interpreter.run, instructions)
+        return lax.cond(jnp.any(active), run, lambda _, same: same, examples, registers)
 
     if any(device.platform == "gpu" for device in jax.devices()):
-        machine = lax.platform_dependent(task, machine, cuda=partial(kernel.run, interpreter), default=plain)
+        kernel = partial(packed.run_kernel, instructions)
+        registers = lax.platform_dependent(packed_examples, registers, cuda=kernel, default=plain)
     else:
-        machine = plain(task, machine)
+        registers = plain(packed_examples, registers)
     return Result(
-        inputs_read=jnp.minimum(packed.inputs_read(machine), examples.num_inputs),
-        num_right=packed.num_right(machine),
-        wrong=packed.wrong(machine),
-        solved=packed.solved(machine),
+        inputs_read=jnp.minimum(packed.inputs_read(registers), examples.num_inputs),
+        num_right=packed.num_right(registers),
+        wrong=packed.wrong(registers),
+        solved=packed.solved(registers),
     )
 
 
 def _run_arrays(
     dialect: Dialect, programs: UInt8[Array, "B W"], examples: Example, active: Bool[Array, "B"]
 ) -> Result:
-    interpreter = rounds.Interpreter(
-        step=partial(arrays.step, dialect),
-        running=partial(arrays.running, dialect),
-        stop_repeated=partial(arrays.stop_repeated, dialect),
-        steps_per_round=2,
+    wanted = arrays.Examples(examples.inputs, examples.wanted, examples.num_wanted)
+    machines = interpreter.run(
+        arrays.make_interpreter(dialect), wanted, arrays.load(dialect, programs, active)
     )
-    tasks = arrays.Tasks(examples.inputs, examples.wanted, examples.num_wanted)
-    machines = rounds.run(interpreter, tasks, arrays.load(dialect, programs, active))
     return Result(
         inputs_read=jnp.minimum(machines.inputs_read, examples.num_inputs),
         num_right=machines.num_right,
@@ -103,8 +106,25 @@ def _run_arrays(
     )
 
 
-@cache
-def packed_interpreter(signed: bool) -> rounds.Interpreter:
-    return rounds.Interpreter(
-        partial(packed.step, signed), packed.running, packed.stop_repeated, steps_per_round=4
-    )
+def _one_batch(function: Callable[..., Results]) -> Callable[..., Results]:
+    """`function`, whose arguments and results lead with a batch axis, with the axis of each `vmap` folded into that.
+
+    A loop that drops the machines that are done must see all of them at once. JAX would batch the loop instead, once
+    per `vmap`, and turn every branch into a select.
+    """
+    batched = custom_vmap(function)
+
+    @batched.def_vmap
+    def _fold(axis_size: int, in_batched: list[bool], *arguments: Array) -> tuple[Results, Results]:
+        def fold(argument: Array, is_batched: bool) -> Array:
+            if not is_batched:
+                argument = jnp.broadcast_to(argument[None], (axis_size, *argument.shape))
+            return argument.reshape(axis_size * argument.shape[1], *argument.shape[2:])
+
+        results = batched(*[fold(a, b) for a, b in zip(arguments, in_batched, strict=True)])
+        unfolded = jax.tree.map(
+            lambda r: r.reshape(axis_size, r.shape[0] // axis_size, *r.shape[1:]), results
+        )
+        return unfolded, jax.tree.map(lambda _: True, results)
+
+    return batched

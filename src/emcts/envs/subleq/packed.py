@@ -6,17 +6,28 @@ the machine, so that two machines are in the same state exactly if both of their
     low   words 0 to 7
     high  words 8 to 12 (20 bits), address (4), inputs read (4), right outputs (4)
 
-An address past 12 says how the machine ended; `low` then keeps the wrong word, if there was one. The same
-functions run in plain JAX and inside the Pallas kernel, which is why they use shifts and selects alone.
+An address past 12 says how the machine ended; `low` then keeps the wrong word, if there was one. The same functions run
+in plain JAX and in a Pallas kernel (`run_kernel`), which is why they use shifts and selects alone.
 """
 
+from functools import cache, partial
+
+import jax
 import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
 from jaxtyping import Array, Bool, Int, UInt8, UInt32
 
-ENDED = 13  # the addresses of machines that stopped: no verdict,
+from emcts.envs.subleq.dialect import SLOTS
+from emcts.envs.subleq.interpreter import Carry, Interpreter, run_round
+
+ENDED = 13  # the addresses of machines that stopped: neither of the following,
 FAILED = 14  # a wrong output,
 SOLVED = 15  # the wanted output
-SLOTS = 8  # inputs, and wanted outputs, of one machine
+MACHINES_PER_BLOCK = (
+    32  # one warp: the vote on "all done" needs no shared memory, and few threads wait for the slowest
+)
 
 _IN, _OUT = 13, 14
 _WORDS = 0xFFFFF
@@ -29,7 +40,7 @@ STOPPED = ENDED << _ADDRESS  # the high register of a machine that has ended, wi
 
 Register = UInt32[Array, "B"]
 Registers = tuple[Register, Register]  # low, high
-Task = tuple[Register, Register, Register]  # the inputs, the wanted outputs, and how many are wanted
+Examples = tuple[Register, Register, Register]  # the inputs, the wanted outputs, and how many are wanted
 
 
 def pack(words: UInt8[Array, "B W"]) -> Register:
@@ -41,14 +52,14 @@ def pack(words: UInt8[Array, "B W"]) -> Register:
 
 
 def load(programs: UInt8[Array, "B W"], active: Bool[Array, "B"]) -> Registers:
-    """Machines at address 0. Those that are not active have ended before they start."""
+    """Machines at address 0. Those that are not active have already ended."""
     high = pack(programs[:, 8:])
     return pack(programs[:, :8]), jnp.where(active, high, high | STOPPED)
 
 
-def step(signed: bool, task: Task, machine: Registers) -> Registers:
+def step(signed: bool, examples: Examples, machine: Registers) -> Registers:
     """Executes one instruction of every machine that has not stopped."""
-    (inputs, wanted, num_wanted), (low, high) = task, machine
+    (inputs, wanted, num_wanted), (low, high) = examples, machine
     address, read, right = (high >> _ADDRESS) & 15, (high >> _READ) & 15, high >> _RIGHT
     a, b, c = _fetch(low, high, address)
     # Two shifts, because one by 32 is undefined in a kernel; eight inputs on, both leave 0.
@@ -80,14 +91,14 @@ def running(machine: Registers) -> Bool[Array, "B"]:
 
 
 def stop_repeated(machine: Registers, earlier: Registers) -> Registers:
-    """Ends the machines that are where they were earlier: they would go round until the cap."""
+    """Ends the machines whose state equals the earlier one: they would loop until the cap."""
     low, high = machine
     repeated = (low == earlier[0]) & (high == earlier[1]) & running(machine)
     return low, jnp.where(repeated, (high & jnp.uint32(_NOT_ADDRESS)) | jnp.uint32(STOPPED), high)
 
 
 def inputs_read(machine: Registers) -> Int[Array, "B"]:
-    """How often IN was read, at most eight times; past the end of the input it reads 0."""
+    """The number of reads of IN, up to eight; past the end of the input it reads 0."""
     return ((machine[1] >> _READ) & 15).astype(jnp.int32)
 
 
@@ -96,13 +107,52 @@ def num_right(machine: Registers) -> Int[Array, "B"]:
 
 
 def wrong(machine: Registers) -> Int[Array, "B"]:
-    """The output that failed a machine, -1 where there is none."""
+    """The output that was wrong, -1 where there is none."""
     low, high = machine
     return jnp.where(((high >> _ADDRESS) & 15) == FAILED, low.astype(jnp.int32), -1)
 
 
 def solved(machine: Registers) -> Bool[Array, "B"]:
     return ((machine[1] >> _ADDRESS) & 15) == SOLVED
+
+
+@cache
+def make_interpreter(signed: bool) -> Interpreter[Examples, Registers]:
+    return Interpreter(partial(step, signed), running, stop_repeated, steps_per_round=4)
+
+
+def run_kernel(
+    interpreter: Interpreter[Examples, Registers],
+    examples: Examples,
+    machine: Registers,
+    *,
+    block: int = MACHINES_PER_BLOCK,
+    interpret: bool = False,
+) -> Registers:
+    """Equal to `interpreter.run`, as one GPU kernel: machines stay in registers until the last of a block stopped.
+
+    `block` must be a power of two.
+    """
+    size = machine[0].shape[0]
+    padding = -size % block
+    low, high = (
+        jnp.pad(machine[0], (0, padding)),
+        jnp.pad(machine[1], (0, padding), constant_values=STOPPED),
+    )
+    rows = [low, high, *(jnp.pad(part, (0, padding)) for part in examples)]
+    spec = pl.BlockSpec((block,), lambda i: (i,))
+    shape = jax.ShapeDtypeStruct((size + padding,), jnp.uint32)
+    low, high = pl.pallas_call(
+        partial(_kernel, interpreter),
+        grid=((size + padding) // block,),
+        in_specs=[spec] * len(rows),
+        out_specs=[spec, spec],
+        out_shape=[shape, shape],
+        compiler_params=triton.CompilerParams(num_warps=max(1, block // 32), num_stages=1),
+        interpret=interpret,
+        name="subleq_16",
+    )(*rows)
+    return low[:size], high[:size]
 
 
 def _fetch(low: Register, high: Register, address: Register) -> tuple[Register, Register, Register]:
@@ -116,3 +166,19 @@ def _fetch(low: Register, high: Register, address: Register) -> tuple[Register, 
 
 def _word(low: Register, high: Register, address: Register) -> Register:
     return (jnp.where(address < 8, low, high) >> ((address & 7) << 2)) & 15
+
+
+def _kernel(interpreter: Interpreter[Examples, Registers], *refs: jax.Ref) -> None:
+    low_ref, high_ref, inputs, wanted, num_wanted, low_out, high_out = refs
+    examples = inputs[...], wanted[...], num_wanted[...]
+    machine = low_ref[...], high_ref[...]
+
+    def runs(carry: Carry[Registers]) -> jax.Array:
+        count, machines, _ = carry
+        return interpreter.more_rounds(count) & (jnp.max(interpreter.running(machines).astype(jnp.int32)) > 0)
+
+    _, (low, high), _ = lax.while_loop(
+        runs, lambda carry: run_round(interpreter, examples, carry), (jnp.int32(0), machine, machine)
+    )
+    low_out[...] = low
+    high_out[...] = high

@@ -1,4 +1,4 @@
-"""Programs that are known to solve a task, as text that assembles for every word size with room for them.
+"""Programs that are known to solve a task, as assembly for every word size with room for them.
 
 Most use word 0, the first operand of the first instruction, as their variable: memory after the program is 0,
 and `subleq 0 0 0` clears it and starts again.
@@ -6,12 +6,12 @@ and `subleq 0 0 0` clears it and starts again.
 
 from dataclasses import dataclass
 
-from emcts.envs.subleq.assembler import assemble
+from emcts.envs.subleq.assembly import assemble
 from emcts.envs.subleq.tasks import task as task_named
 
 
 @dataclass(frozen=True)
-class Known:
+class Solution:
     """A program for one or both of the semantics, from some word size on."""
 
     text: str
@@ -21,11 +21,11 @@ class Known:
 
 
 def known_solution(task: str, *, word_size: int = 16, signed: bool = False) -> list[int] | None:
-    """The shortest program on file, or None if none is known."""
-    for known in KNOWN.get(task_named(task).name, ()):
-        speaks = known.signed if signed else known.unsigned
-        if speaks and word_size >= known.smallest_word_size:
-            return assemble(known.text, word_size)
+    """The shortest program in this module that solves a task, or None if there is none."""
+    for solution in SOLUTIONS.get(task_named(task).name, ()):
+        applies = solution.signed if signed else solution.unsigned
+        if applies and word_size >= solution.smallest_word_size:
+            return assemble(solution.text, word_size)
     return None
 
 
@@ -120,15 +120,15 @@ subleq @sum @sum @zero:@start
 @y:
 """
 
-KNOWN: dict[str, tuple[Known, ...]] = {
-    "negate-positives": (Known(NEGATE),),
-    "negate": (Known(NEGATE, signed=False), Known(NEGATE_SIGNED, unsigned=False)),
-    "identity": (Known(IDENTITY),),
-    "add": (Known(ADD),),
-    "subtract": (Known(SUBTRACT, smallest_word_size=19),),
-    "double": (Known(DOUBLE, smallest_word_size=19),),
-    "absolute": (Known(ABSOLUTE, unsigned=False, smallest_word_size=23),),
-    "sign": (Known(SIGN, unsigned=False, smallest_word_size=31),),
-    "copy": (Known(COPY, signed=False),),
-    "sum": (Known(SUM, signed=False, smallest_word_size=30),),
+SOLUTIONS: dict[str, tuple[Solution, ...]] = {
+    "negate-positives": (Solution(NEGATE),),
+    "negate": (Solution(NEGATE, signed=False), Solution(NEGATE_SIGNED, unsigned=False)),
+    "identity": (Solution(IDENTITY),),
+    "add": (Solution(ADD),),
+    "subtract": (Solution(SUBTRACT, smallest_word_size=19),),
+    "double": (Solution(DOUBLE, smallest_word_size=19),),
+    "absolute": (Solution(ABSOLUTE, unsigned=False, smallest_word_size=23),),
+    "sign": (Solution(SIGN, unsigned=False, smallest_word_size=31),),
+    "copy": (Solution(COPY, signed=False),),
+    "sum": (Solution(SUM, signed=False, smallest_word_size=30),),
 }

@@ -1,15 +1,16 @@
-"""What a program may be asked to do: a function from inputs to outputs, by name.
+"""Tasks for programs: functions from inputs to outputs, by name.
 
-A task is defined on one group of inputs (a value, a pair, a list that ends with 0), and a program does it for
-group after group. Numbers are plain integers here; a machine sees them modulo N.
+A task is defined on one group of inputs (a value, a pair, a list that ends with 0), and a program computes it for
+group after group. Numbers are plain integers here; a machine reads them modulo N.
 """
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from emcts.registry import lookup
 
 Group = Sequence[int]
+Accepts = Callable[[Group], bool]
 LIST = 0  # the size of a group that ends with its first 0
 
 
@@ -19,13 +20,13 @@ def _anything(group: Group) -> bool:
 
 @dataclass(frozen=True)
 class Task:
-    """`function` answers one group of `group_size` inputs; `accepts` says for which groups it is defined."""
+    """`function` gives the outputs for one group of `group_size` inputs; `accepts` is True where it is defined."""
 
     name: str
     summary: str
     group_size: int
     function: Callable[[Group], list[int]]
-    accepts: Callable[[Group], bool] = _anything
+    accepts: Accepts = _anything
 
     def groups(self, inputs: Sequence[int]) -> list[Group]:
         """The inputs, group by group. An unfinished last group is left out."""
@@ -37,16 +38,13 @@ class Task:
         return [inputs[start:end] for start, end in zip(starts, ends, strict=False)]
 
     def outputs(self, inputs: Sequence[int]) -> list[int]:
-        """What a program should write for these inputs."""
+        """The outputs that a program should write for these inputs."""
         return [output for group in self.groups(inputs) for output in self.function(group)]
 
 
 def task(name: str) -> Task:
-    """The task of this name, or a ValueError that suggests the nearest one."""
-    if name not in TASKS:
-        nearest = difflib.get_close_matches(name, TASKS, n=1, cutoff=0.0)[0]
-        raise ValueError(f"unknown task {name!r}: did you mean {nearest!r}? Tasks: {', '.join(TASKS)}")
-    return TASKS[name]
+    """The task of this name. An unknown name raises a ValueError."""
+    return lookup(TASKS, name, "task")
 
 
 def _sign(value: int) -> int:
@@ -57,12 +55,12 @@ def _divides(pair: Group) -> bool:
     return pair[1] != 0 and pair[0] % pair[1] == 0
 
 
-def _each(name: str, summary: str, function: Callable[[int], int], **more: Any) -> Task:
-    return Task(name, summary, 1, lambda group: [function(group[0])], **more)
+def _each(name: str, summary: str, function: Callable[[int], int], accepts: Accepts = _anything) -> Task:
+    return Task(name, summary, 1, lambda group: [function(group[0])], accepts)
 
 
-def _pair(name: str, summary: str, function: Callable[[int, int], int], **more: Any) -> Task:
-    return Task(name, summary, 2, lambda group: [function(*group)], **more)
+def _pair(name: str, summary: str, function: Callable[[int, int], int], accepts: Accepts = _anything) -> Task:
+    return Task(name, summary, 2, lambda group: [function(*group)], accepts)
 
 
 def _sort(size: int) -> Task:

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from emcts.envs import DeepSea
-from emcts.envs.deep_sea_render import heat_map, heat_maps, reachable, text, write_png
+from emcts.envs.deep_sea.render import heat_maps, reachable, write_png
 
 KEY = jax.random.key(0)
 
@@ -17,10 +17,10 @@ def blank_cells(figure: Figure) -> np.ndarray:
     return np.ma.getmaskarray(np.ma.asarray(figure.axes[0].images[0].get_array()))
 
 
-def test_text_shows_the_diver_the_treasure_and_no_unreachable_cell():
+def test_text_shows_the_agent_the_goal_and_no_unreachable_cell():
     env = DeepSea(4, None)
     state, _ = env.step(env.init(KEY), jnp.int32(1), KEY)
-    assert text(env, state).splitlines() == [
+    assert env.render(state).splitlines() == [
         "+---------+",
         "| .       |",
         "| . A     |",
@@ -30,20 +30,20 @@ def test_text_shows_the_diver_the_treasure_and_no_unreachable_cell():
     ]
 
 
-def test_text_of_an_ended_episode_has_no_diver():
+def test_text_of_an_ended_episode_has_no_agent():
     env = DeepSea(2, None)
     state = env.init(KEY).replace(row=jnp.int32(2), column=jnp.int32(2))
-    assert "A" not in text(env, state)
+    assert "A" not in env.render(state)
 
 
 def test_text_shades_by_value():
     env = DeepSea(3, None)
     values = np.array([[0, 99, 99], [5, 10, 99], [np.nan, 2, 0]])
-    assert text(env, values=values).splitlines()[1:-1] == ["| .     |", "| + @   |", "| . : $ |"]
+    assert env.render(values=values).splitlines()[1:-1] == ["| .     |", "| + @   |", "| . : $ |"]
 
 
 def test_text_of_equal_values():
-    assert "@" not in text(DeepSea(3), values=np.full((3, 3), 7.0))
+    assert "@" not in DeepSea(3).render(values=np.full((3, 3), 7.0))
 
 
 def test_reachable_is_what_play_can_reach():
@@ -63,7 +63,7 @@ def test_reachable_is_what_play_can_reach():
 def test_heat_map_masks_what_cannot_be_reached():
     values = np.ones((5, 5))
     values[3, 1] = np.nan
-    blank = blank_cells(heat_map(values, "counts"))
+    blank = blank_cells(heat_maps({"counts": values}))
     expected = ~reachable(5)
     expected[3, 1] = True
     np.testing.assert_array_equal(blank, expected)
@@ -71,11 +71,11 @@ def test_heat_map_masks_what_cannot_be_reached():
 
 def test_logarithmic_heat_map_masks_zeros():
     values = np.tril(np.arange(25.0).reshape(5, 5))
-    figure = heat_map(jnp.asarray(values), log=True)
+    figure = heat_maps({"": jnp.asarray(values)}, log=True)
     assert blank_cells(figure)[0, 0]
     assert not blank_cells(figure)[1, 0]
     figure.savefig(io.BytesIO(), format="png")
-    heat_map(np.zeros((5, 5)), log=True).savefig(io.BytesIO(), format="png")
+    heat_maps({"": np.zeros((5, 5))}, log=True).savefig(io.BytesIO(), format="png")
 
 
 def test_panels_and_path():
@@ -96,11 +96,11 @@ def test_png_is_a_small_picture(tmp_path):
 
 
 def test_png_gives_up_resolution_before_size(tmp_path, monkeypatch):
-    figure = heat_map(np.random.default_rng(0).random((100, 100)))
+    figure = heat_maps({"": np.random.default_rng(0).random((100, 100))})
     full = write_png(figure, tmp_path / "full.png").stat().st_size
-    monkeypatch.setattr("emcts.envs.deep_sea_render.MAX_PNG_BYTES", full)
+    monkeypatch.setattr("emcts.envs.deep_sea.render.MAX_PNG_BYTES", full)
     assert write_png(figure, tmp_path / "less.png").stat().st_size < full
-    monkeypatch.setattr("emcts.envs.deep_sea_render.MAX_PNG_BYTES", 1_000)
+    monkeypatch.setattr("emcts.envs.deep_sea.render.MAX_PNG_BYTES", 1_000)
     with pytest.raises(ValueError, match="over 300 kB"):
         write_png(figure, tmp_path / "none.png")
 
@@ -109,6 +109,6 @@ def test_bad_shapes():
     with pytest.raises(ValueError, match=r"counts has shape \[3, 4\]"):
         heat_maps({"counts": np.ones((3, 4))})
     with pytest.raises(ValueError, match=r"\[5, 5\]"):
-        text(DeepSea(5), values=np.ones((4, 4)))
+        DeepSea(5).render(values=np.ones((4, 4)))
     with pytest.raises(ValueError, match="no panels"):
         heat_maps({})

@@ -1,4 +1,5 @@
 import functools
+import json
 
 import jax
 import jax.numpy as jnp
@@ -118,6 +119,77 @@ def test_a_state_is_given_by_its_program():
     for state in states:
         again = written(state.words, state.num_words, state.task)
         jax.tree.map(np.testing.assert_array_equal, again, state)
+
+
+def random_states(env, number):
+    """Programs of all lengths, most of words that do something with input and output."""
+    rng = np.random.default_rng(0)
+    busy = rng.random((number, env.max_words)) < 0.5
+    words = np.where(
+        busy,
+        rng.choice([env.word_size - 3, env.word_size - 2], busy.shape),
+        rng.integers(0, env.word_size, busy.shape),
+    )
+    lengths = rng.integers(0, env.max_words + 1, number)
+    words[np.arange(env.max_words)[None] >= lengths[:, None]] = 0
+    tasks = rng.integers(0, len(env.tasks), number)
+    return jax.jit(jax.vmap(env.written))(
+        jnp.asarray(words, jnp.uint8), jnp.asarray(lengths, jnp.int32), jnp.asarray(tasks, jnp.int32)
+    )
+
+
+def partition(rows):
+    """For each row the number of the first one that is equal to it."""
+    _, first, group = np.unique(np.asarray(rows), axis=0, return_index=True, return_inverse=True)
+    return first[group.reshape(-1)]
+
+
+@pytest.mark.parametrize(
+    "env", [Subleq("identity"), Subleq(("negate", "add"), word_size=32), Subleq("identity", word_size=256)]
+)
+def test_novelty_inputs_tell_states_apart_as_observations_do(env):
+    @jax.jit
+    @jax.vmap
+    def views(state):
+        return (
+            (subleq.behaviour(env, state), env.io(state)),
+            (subleq.behaviour_and_program(env, state), env.observe(state)),
+        )
+
+    for given, observed in views(random_states(env, 3000)):
+        np.testing.assert_array_equal(partition(given), partition(observed))
+        assert 20 < len(np.unique(partition(given))) <= 3000
+
+
+def test_packed_states_are_programs():
+    env = Subleq("negate-positives", max_words=6)
+    states = random_states(env, 500)
+    packed = jax.jit(jax.vmap(env.pack))(states)
+    back = jax.jit(jax.vmap(env.unpack))(packed)
+    for one, other in zip(jax.tree.leaves(states), jax.tree.leaves(back), strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert one.dtype == other.dtype
+    assert np.any(states.solved)
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(packed)) / 500
+    assert size <= env.max_words + 8
+
+
+def test_the_artifact_of_a_success_is_its_program():
+    env = Subleq("negate-positives", max_words=6)
+    states = random_states(env, 3)
+    artifacts = jax.tree.map(np.asarray, jax.jit(jax.vmap(env.artifact))(states))
+    for i in range(3):
+        words = states.words[i, : int(states.num_words[i])].tolist()
+        stored = env.artifact_record(jax.tree.map(lambda leaf, i=i: leaf[i], artifacts))
+        assert stored.data == {"words": words}
+        assert subleq.assemble(stored.text, env.word_size) == words
+        assert json.loads(json.dumps(stored.data)) == stored.data
+    program = env.artifact(
+        env.written(jnp.array([14, 13, 0, 0, 0, 0], jnp.uint8), jnp.int32(2), jnp.int32(0))
+    )
+    stored = env.artifact_record(jax.tree.map(np.asarray, program), title="step 1,024")
+    assert stored.text == "; step 1,024: 14 13\n" + subleq.disassemble([14, 13]) + "\n"
+    assert stored.suffix == ".asm"
 
 
 def test_terminal_states_absorb_and_shapes_stay():

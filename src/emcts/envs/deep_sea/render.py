@@ -1,19 +1,17 @@
-"""Deep Sea as text, and heat maps over its cells: counts, learned variances, the uncertainty of a search."""
+"""Deep Sea as text, and heat maps of values per cell, such as counts, learned variances or the std of a search."""
 
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jax.typing import ArrayLike
+from jaxtyping import Bool, Float, Int
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.ticker import MaxNLocator
-
-from emcts.envs.deep_sea import DeepSea, DeepSeaState
 
 SHADES = ".:-=+*#%@"
 MAX_PNG_BYTES = 300_000
@@ -25,24 +23,23 @@ def reachable(size: int) -> Bool[np.ndarray, "N N"]:
     return np.tri(size, dtype=bool)
 
 
-def text(env: DeepSea, state: DeepSeaState | None = None, values: Any = None) -> str:
-    """The grid in letters: `A` the diver, `$` the treasure, and the other cells shaded by `values` [N, N]."""
-    size = env.size
+def text(size: int, agent: tuple[int, int] | None = None, values: ArrayLike | None = None) -> str:
+    """The grid in letters: `A` at the agent's (row, column), `$` at the goal, other cells shaded by `values` [N, N]."""
     cells = np.full((size, size), ".", "<U1")
     if values is not None:
-        cells = np.array(list(SHADES))[_levels(_grid("values", values, size))]
+        cells = np.array(list(SHADES))[_shades(_grid("values", values, size))]
     cells[-1, -1] = "$"
-    if state is not None and int(state.row) < size:
-        cells[int(state.row), int(state.column)] = "A"
+    if agent is not None:
+        cells[agent] = "A"
     cells = np.where(reachable(size), cells, " ")
     edge = "+" + "-" * (2 * size + 1) + "+"
     return "\n".join([edge, *(f"| {' '.join(row)} |" for row in cells), edge])
 
 
 def heat_maps(
-    panels: Mapping[str, Any], *, log: bool = False, path: Sequence[tuple[int, int]] = ()
+    panels: Mapping[str, ArrayLike], *, log: bool = False, path: Sequence[tuple[int, int]] = ()
 ) -> Figure:
-    """One map for each named [N, N] array, side by side, with the unreachable cells left blank.
+    """One map for each named [N, N] array, side by side, and blank cells where no path leads.
 
     `path` draws a line through (row, column) cells. With `log`, cells that are not above 0 are blank too.
     """
@@ -56,13 +53,8 @@ def heat_maps(
     return figure
 
 
-def heat_map(values: Any, title: str = "", **style: Any) -> Figure:
-    """A single map; `style` as in `heat_maps`."""
-    return heat_maps({title: values}, **style)
-
-
 def write_png(figure: Figure, file: str | Path) -> Path:
-    """Writes the picture at the finest resolution that stays under 300 kB."""
+    """Writes the figure at the finest resolution that stays under 300 kB."""
     file = Path(file)
     for resolution in RESOLUTIONS:
         buffer = io.BytesIO()
@@ -93,7 +85,7 @@ def _draw(
     return image
 
 
-def _grid(name: str, values: Any, size: int | None = None) -> Float[np.ndarray, "N N"]:
+def _grid(name: str, values: ArrayLike, size: int | None = None) -> Float[np.ndarray, "N N"]:
     grid = np.asarray(values, np.float64)
     if grid.ndim != 2 or grid.shape[0] != grid.shape[1] or size not in (None, len(grid)):
         wanted = "[N, N]" if size is None else f"[{size}, {size}]"
@@ -101,8 +93,8 @@ def _grid(name: str, values: Any, size: int | None = None) -> Float[np.ndarray, 
     return grid
 
 
-def _levels(values: Float[np.ndarray, "N N"]) -> Any:
-    """Indices into SHADES, from the smallest to the largest reachable value; cells that are not finite: 0."""
+def _shades(values: Float[np.ndarray, "N N"]) -> Int[np.ndarray, "N N"]:
+    """Indices into SHADES, from the smallest to the largest reachable value; 0 for cells that are not finite."""
     finite = np.isfinite(values)
     shown = values[reachable(len(values)) & finite]
     low, high = (shown.min(), shown.max()) if shown.size else (0.0, 0.0)

@@ -35,4 +35,4 @@ def test_equals_2048_of_pgx():
 
 def test_a_game_for_two_is_refused():
     with pytest.raises(ValueError, match="go_9x9 is a game for 2 players"):
-        from_pgx(types.SimpleNamespace(num_players=2, id="go_9x9"))
+        from_pgx(types.SimpleNamespace(num_players=2, id="go_9x9", init=print, step=print))

@@ -7,6 +7,7 @@ import pytest
 from bsuite.environments import deep_sea as bsuite_deep_sea
 
 from emcts.envs import DeepSea
+from emcts.envs.deep_sea import average_regret, episodes_to_solve, regret
 
 KEY = jax.random.key(0)
 
@@ -31,7 +32,7 @@ def bsuite_env(size: int, seed: int | None) -> bsuite_deep_sea.DeepSea:
 
 
 def mostly_optimal(env: DeepSea, rng: np.random.Generator, slips: float) -> np.ndarray:
-    """Actions that follow the path but for a few slips: random ones would never see the treasure."""
+    """Actions that follow the path but for a few slips: random ones would never see the goal."""
     actions = np.diagonal(env.right_actions).copy()
     return np.where(rng.random(env.size) < slips, 1 - actions, actions)
 
@@ -104,7 +105,7 @@ def test_best_of_all_action_sequences_is_the_optimal_return():
     _, _, outcomes = jax.vmap(lambda actions: states_of(env, actions))(jnp.asarray(sequences))
     returns = np.sort(np.asarray(outcomes.reward.sum(axis=1)))
     np.testing.assert_allclose(returns[-1], env.optimal_return, rtol=1e-6)
-    assert returns[-2] <= 0, "only one path reaches the treasure"
+    assert returns[-2] <= 0, "only one path reaches the goal"
 
 
 def test_off_the_path_the_optimal_action_is_the_free_one():
@@ -164,3 +165,74 @@ def test_equal_settings_are_one_static_argument():
     assert DeepSea(10, 1) == DeepSea(10, 1)
     assert hash(DeepSea(10, 1)) == hash(DeepSea(10, 1))
     assert DeepSea(10, 1) != DeepSea(10, 2)
+
+
+def test_average_regret_by_hand():
+    np.testing.assert_allclose(average_regret(np.array([1, 1, 0, 1])), [1, 1, 2 / 3, 3 / 4])
+
+
+def test_solved_at_the_first_goal_within_nine_episodes():
+    assert episodes_to_solve(np.array([True] * 8 + [False])) == 9
+
+
+def test_exactly_ninety_percent_is_not_yet_solved():
+    assert episodes_to_solve(np.array([True] * 9 + [False])) is None
+    assert episodes_to_solve(np.array([True] * 9 + [False, False])) == 11
+
+
+def test_never_solved():
+    assert episodes_to_solve(np.ones(50, bool)) is None
+    assert episodes_to_solve(np.ones(0, bool)) is None
+
+
+def test_equals_the_first_row_that_bsuite_would_take():
+    rng = np.random.default_rng(0)
+    strayed = rng.random(400) > np.linspace(0, 0.5, 400)
+    totals, episodes = np.cumsum(strayed), np.arange(1, 401)
+    (rows,) = np.nonzero(totals / episodes < 0.9)
+    assert episodes_to_solve(strayed) == episodes[rows[0]]
+
+
+def test_regret_of_returns():
+    np.testing.assert_allclose(regret(np.array([0.99, 0.0, -0.0099]), 0.99), [0, 1, 1.01], atol=1e-12)
+    with pytest.raises(ValueError, match="positive"):
+        regret(np.array([1.0]), 0.0)
+
+
+@pytest.mark.parametrize("size", [2, 5, 12])
+def test_states_are_numbered_without_a_gap(size):
+    env = DeepSea(size)
+    numbers = jnp.arange(env.num_states)
+    states = jax.vmap(env.state_at)(numbers)
+    np.testing.assert_array_equal(jax.vmap(env.index)(states), numbers)
+    assert len({(int(r), int(c)) for r, c in zip(states.row, states.column, strict=True)}) == env.num_states
+    assert np.all(np.asarray(states.column) <= np.asarray(states.row))
+
+
+def test_the_end_of_an_episode_has_a_number_of_its_own():
+    env = DeepSea(3)
+    for column in range(4):
+        state = env.init(KEY).replace(row=jnp.int32(3), column=jnp.int32(column))
+        assert int(env.index(state)) == env.num_states
+
+
+def test_a_grid_has_each_value_at_its_cell_and_nan_where_no_path_leads():
+    env = DeepSea(4, 1)
+    grid = np.asarray(jax.jit(env.grid)(jnp.arange(10.0)))
+    nan = np.nan
+    expected = [[0, nan, nan, nan], [1, 2, nan, nan], [3, 4, 5, nan], [6, 7, 8, 9]]
+    np.testing.assert_array_equal(grid, expected)
+    for number in range(10):
+        state = env.state_at(jnp.int32(number))
+        assert grid[int(state.row), int(state.column)] == number
+
+
+def test_an_action_map_may_be_traced():
+    """Two seeds under one `vmap` are the environments of these seeds."""
+    actions = np.random.default_rng(0).integers(0, 2, 5)
+    maps = jnp.stack([DeepSea(5, seed).right_actions for seed in (0, 7)])
+    mapped = jax.jit(jax.vmap(lambda right: states_of(DeepSea(5).with_map(right), actions)))(maps)
+    for place, seed in enumerate((0, 7)):
+        alone = states_of(DeepSea(5, seed), actions)
+        jax.tree.map(lambda one, other, i=place: np.testing.assert_array_equal(one[i], other), mapped, alone)
+    assert not np.array_equal(mapped[0].column[0], mapped[0].column[1])

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from emcts.envs.subleq import kernel, machine, packed, rounds
+from emcts.envs.subleq import interpreter, packed
 
 
-def random_machines(size: int) -> tuple[packed.Task, packed.Registers]:
+def random_machines(size: int) -> tuple[packed.Examples, packed.Registers]:
     rng = np.random.default_rng(size)
     programs = jnp.asarray(rng.choice([0, 1, 2, 3, 6, 9, 12, 13, 14, 15], (size, 13)), jnp.uint8)
     inputs = jnp.asarray(rng.integers(0, 16, (size, 8)), jnp.uint8)
@@ -22,11 +22,11 @@ def random_machines(size: int) -> tuple[packed.Task, packed.Registers]:
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize(("size", "block"), [(1, 32), (200, 32), (256, 64)])
 def test_interpreted_kernel_equals_the_plain_loop(size, block, signed):
-    task, registers = random_machines(size)
-    interpreter = machine.packed_interpreter(signed)
-    plain = rounds.run(interpreter, task, registers)
+    examples, registers = random_machines(size)
+    instructions = packed.make_interpreter(signed)
+    plain = interpreter.run(instructions, examples, registers)
     for ours, theirs in zip(
-        kernel.run(interpreter, task, registers, block=block, interpret=True), plain, strict=True
+        packed.run_kernel(instructions, examples, registers, block=block, interpret=True), plain, strict=True
     ):
         np.testing.assert_array_equal(ours, theirs)
     if size > 1:
@@ -35,17 +35,19 @@ def test_interpreted_kernel_equals_the_plain_loop(size, block, signed):
 
 @pytest.mark.parametrize("signed", [False, True])
 def test_kernel_lowers_to_triton_without_a_gpu(signed):
-    task, registers = random_machines(100)
-    run = jax.jit(partial(kernel.run, machine.packed_interpreter(signed)))
-    lowered = run.trace(task, registers).lower(lowering_platforms=("cuda",)).as_text()
+    examples, registers = random_machines(100)
+    run = jax.jit(partial(packed.run_kernel, packed.make_interpreter(signed)))
+    lowered = run.trace(examples, registers).lower(lowering_platforms=("cuda",)).as_text()
     assert "subleq_16" in lowered
     assert "triton" in lowered
 
 
 @pytest.mark.gpu
 def test_kernel_equals_the_plain_loop_on_a_gpu():
-    task, registers = random_machines(20_000)
-    interpreter = machine.packed_interpreter(False)
-    plain = jax.jit(partial(rounds.run, interpreter))(task, registers)
-    for ours, theirs in zip(jax.jit(partial(kernel.run, interpreter))(task, registers), plain, strict=True):
+    examples, registers = random_machines(20_000)
+    instructions = packed.make_interpreter(False)
+    plain = jax.jit(partial(interpreter.run, instructions))(examples, registers)
+    for ours, theirs in zip(
+        jax.jit(partial(packed.run_kernel, instructions))(examples, registers), plain, strict=True
+    ):
         np.testing.assert_array_equal(ours, theirs)

@@ -1,11 +1,11 @@
 import pytest
 
 from emcts.envs import subleq
-from emcts.envs.subleq.solutions import KNOWN, known_solution
+from emcts.envs.subleq.solutions import SOLUTIONS, known_solution
 
 CASES = [
     (name, known, signed)
-    for name, programs in KNOWN.items()
+    for name, programs in SOLUTIONS.items()
     for known in programs
     for signed in (False, True)
     if (known.signed if signed else known.unsigned)
@@ -28,10 +28,10 @@ def test_known_programs_solve_from_their_smallest_word_size_on(name, known, sign
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, programs in KNOWN.items() if programs[0].smallest_word_size > 16]
+    "name", [name for name, programs in SOLUTIONS.items() if programs[0].smallest_word_size > 16]
 )
 def test_the_smallest_word_size_is_the_smallest(name):
-    known = KNOWN[name][0]
+    known = SOLUTIONS[name][0]
     n = known.smallest_word_size - 1
     try:
         program = subleq.assemble(known.text, n)

@@ -105,5 +105,5 @@ def test_plausible_wrong_programs_are_rejected():
 def test_unknown_task_suggests_the_nearest():
     with pytest.raises(ValueError, match="unknown task 'maximun': did you mean 'maximum'"):
         task("maximun")
-    with pytest.raises(ValueError, match="unknown task '': did you mean"):
+    with pytest.raises(ValueError, match="unknown task ''"):
         subleq.solves([0], "")

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from emcts.envs.subleq import machine, packed, rounds
-from emcts.envs.subleq.dialect import Dialect
-from emcts.envs.subleq.machine import SLOTS, Example, Result
+from emcts.envs.subleq import interpreter, machine, packed
+from emcts.envs.subleq.dialect import SLOTS, Dialect
+from emcts.envs.subleq.machine import Example, Result
 from tests.envs.subleq import oracle
 
 
@@ -126,30 +126,32 @@ def test_vmap_twice_equals_one_by_one():
             jax.tree.map(lambda t, s, i=i, j=j: np.testing.assert_array_equal(t[i, j], s), table, single)
 
 
-def test_survivors_move_to_smaller_batches_without_a_trace():
-    """The same machines one at a time, where none ever moves, and in a batch large enough to shrink twice."""
-    size = rounds.SHRINK**2 * rounds.SMALLEST_BATCH
+def test_smaller_batches_change_no_result():
+    """The same machines in small batches, which do not shrink, and in a batch large enough to shrink twice."""
+    size = interpreter.SHRINK**2 * interpreter.SMALLEST_BATCH
     rng = np.random.default_rng(3)
     programs = jnp.asarray(rng.integers(0, 16, (size, 13)), jnp.uint8)
     registers = packed.load(programs, jnp.ones(size, bool))
     full = jnp.full(size, 0x76543210, jnp.uint32)
     task = (full, full, jnp.full(size, 8, jnp.uint32))
-    interpreter = machine.packed_interpreter(False)
-    moved = jax.jit(partial(rounds.run, interpreter))(task, registers)
-    pieces = jax.tree.map(lambda x: x.reshape(-1, rounds.SMALLEST_BATCH), (task, registers))
-    alone = jax.jit(lambda t: jax.lax.map(lambda piece: rounds.run(interpreter, *piece), t))(pieces)
-    for together, apart in zip(moved, alone, strict=True):
+    packed_interpreter = packed.make_interpreter(False)
+    shrunk = jax.jit(partial(interpreter.run, packed_interpreter))(task, registers)
+    pieces = jax.tree.map(lambda x: x.reshape(-1, interpreter.SMALLEST_BATCH), (task, registers))
+    alone = jax.jit(lambda t: jax.lax.map(lambda piece: interpreter.run(packed_interpreter, *piece), t))(
+        pieces
+    )
+    for together, apart in zip(shrunk, alone, strict=True):
         np.testing.assert_array_equal(together, apart.reshape(-1))
 
 
-def test_judge_needs_every_example():
+def test_a_solution_needs_every_example():
     negate = jnp.asarray([14, 13, 0, 0], jnp.uint8)
     inputs = jnp.asarray([[1, 2, 0, 0, 0, 0, 0, 0], [3, 4, 0, 0, 0, 0, 0, 0]], jnp.uint8)
     right = (16 - inputs) % 16
     examples = Example(inputs, jnp.array([2, 2]), right, jnp.array([2, 2]))
-    result, solved = machine.judge(Dialect(16), negate, examples)
+    result, solved = machine.run_all(Dialect(16), negate, examples)
     assert bool(result.solved)
     assert bool(solved)
-    result, solved = machine.judge(Dialect(16), negate, examples.replace(wanted=right.at[1, 1].add(1)))
+    result, solved = machine.run_all(Dialect(16), negate, examples.replace(wanted=right.at[1, 1].add(1)))
     assert bool(result.solved)
     assert not bool(solved)

@@ -11,7 +11,7 @@ next address.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from emcts.envs.subleq.dialect import Dialect
@@ -21,7 +21,7 @@ _SPACE = re.compile(r"[\s,]+")
 
 
 class AssemblyError(ValueError):
-    """Text that is no program, with the place where that shows."""
+    """Text that is not a program, with the line and column of the error."""
 
     def __init__(self, message: str, line: int, column: int) -> None:
         super().__init__(f"line {line}, column {column}: {message}")
@@ -42,7 +42,7 @@ class _Token:
 
 @dataclass(frozen=True)
 class _Operand:
-    """One word to be: the value of a label, if there is one, plus a number."""
+    """One word of the program: the value of a label, if there is one, plus a number."""
 
     label: _Token | None
     number: int
@@ -50,13 +50,34 @@ class _Operand:
 
 
 def assemble(text: str, word_size: int = 16) -> list[int]:
-    """The words of a program. Text that is none raises an `AssemblyError`, which is a ValueError."""
+    """The words of a program. Text that is not a program raises an `AssemblyError`, which is a ValueError."""
     dialect = Dialect(word_size)
     addresses = {"@IN": dialect.in_address, "@OUT": dialect.out_address, "@HALT": dialect.halt_address}
     operands: list[_Operand] = []
     for number, line in enumerate(text.splitlines(), start=1):
         _Line(line, number, dialect).read(operands, addresses)
     return [_word(operand, addresses, dialect) for operand in operands]
+
+
+def disassemble(words: Iterable[object], word_size: int = 16) -> str:
+    """Text that `assemble` turns back into the same words.
+
+    Each three words from word 0 on are shown as an instruction, and what is left over as data; so words that a
+    program uses as data, or jumps into the middle of, are shown as instructions too.
+    """
+    dialect = Dialect(word_size)
+    program = dialect.program(words)
+    whole = len(program) - len(program) % 3
+    jumps = {program[end] for end in range(2, whole, 3) if program[end] != end + 1}
+    targets = {target for target in jumps if target < whole and target % 3 == 0}
+    lines = []
+    for start in range(0, whole, 3):
+        if start in targets:
+            lines.append(f"@at{start}:")
+        lines.append(_instruction(dialect, program[start : start + 3], start, targets))
+    if whole < len(program):
+        lines.append(".data " + " ".join(map(str, program[whole:])))
+    return "".join(line + "\n" for line in lines)
 
 
 class _Line:
@@ -68,7 +89,7 @@ class _Line:
         self.at = 0
 
     def read(self, operands: list[_Operand], addresses: dict[str, int]) -> None:
-        """Adds this line's words and labels to what the lines before it gave."""
+        """Adds the words and labels of this line to those of the lines before it."""
         self._labels(operands, addresses)
         statement = self._take()
         if statement is None:
@@ -162,3 +183,14 @@ def _word(operand: _Operand, addresses: dict[str, int], dialect: Dialect) -> int
             f"{operand.label.text} is not defined: write '{operand.label.text}:' somewhere"
         )
     return (addresses[operand.label.text] + operand.number) % dialect.word_size
+
+
+def _instruction(dialect: Dialect, words: tuple[int, ...], start: int, targets: set[int]) -> str:
+    names = {dialect.in_address: "@IN", dialect.out_address: "@OUT", dialect.halt_address: "@HALT"}
+    a, b, c = words
+    operands = [names.get(a, str(a)), names.get(b, str(b))]
+    if c == dialect.halt_address:
+        operands.append("@HALT")
+    elif c != start + 3:
+        operands.append(f"@at{c}" if c in targets else str(c))
+    return f"subleq {' '.join(operands):<20} ; {start}: {a} {b} {c}"

@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emcts.envs.subleq.assembler import AssemblyError, assemble
-from emcts.envs.subleq.disassembler import disassemble
+from emcts.envs.subleq.assembly import AssemblyError, assemble, disassemble
 
 NEGATE_POSITIVES = """
 @start:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import xxhash
 
-from emcts.novelty import as_bytes, xxh32
+from emcts.novelty import SimHash, Xxh32Hash, as_bytes, xxh32
 
+KEY = jax.random.key(0)
 SEEDS = [0, 1, 0x9E3779B1, 2**31, 2**32 - 1]
 
 
@@ -97,3 +98,46 @@ def test_both_zeros_hash_alike():
 def test_bytes_of_what_has_none():
     with pytest.raises(ValueError, match="complex64: convert it"):
         as_bytes(jnp.zeros(2, jnp.complex64))
+
+
+def test_xxh32_hash_reads_the_bytes():
+    x = np.array([1.5, -2.0, 0.25], np.float32)
+    assert int(jax.jit(Xxh32Hash(9))(jnp.asarray(x))) == xxhash.xxh32_intdigest(x.tobytes(), 9)
+    assert Xxh32Hash(9) == Xxh32Hash(9) != Xxh32Hash(8)
+
+
+def test_sim_hash_keeps_near_vectors_together():
+    """Each bit separates two vectors with probability angle / pi."""
+    angles = jnp.array([0.0, 0.2, np.pi / 2, np.pi])
+    vectors = jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
+
+    @jax.jit
+    def distances():
+        codes = jnp.stack([jax.vmap(SimHash(32, seed))(vectors) for seed in range(40)])
+        return jnp.mean(jax.lax.population_count(codes ^ codes[:, :1]) / 32, axis=0)
+
+    np.testing.assert_allclose(distances(), angles / np.pi, atol=0.03)
+
+
+def test_sim_hash_is_the_same_alone_in_a_batch_and_without_jit():
+    vectors = jax.random.normal(KEY, (64, 20))
+    together = jax.jit(jax.vmap(SimHash(24, 3)))(vectors)
+    assert together[0] == SimHash(24, 3)(vectors[0]) == jax.jit(SimHash(24, 3))(vectors[0])
+    assert len(set(together.tolist())) > 60
+    assert together.max() < 2**24
+    assert not (together == jax.jit(jax.vmap(SimHash(24, 4)))(vectors)).any()
+
+
+def test_sim_hash_reads_bools_and_bytes():
+    x = jnp.array([1, 0, 1, 1, 0, 1, 0, 0])
+    codes = [jax.jit(SimHash(30))(x.astype(dtype)) for dtype in (bool, jnp.uint8, jnp.float32)]
+    assert codes[0] == codes[1] == codes[2]
+
+
+def test_hash_settings_are_checked():
+    with pytest.raises(ValueError, match="1 to 32, got 33"):
+        SimHash(33)
+    with pytest.raises(ValueError, match="hash it with Xxh32Hash"):
+        SimHash(8)(jnp.int32(3))
+    with pytest.raises(ValueError, match="got -1"):
+        Xxh32Hash(-1)

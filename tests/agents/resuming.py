@@ -8,7 +8,7 @@ import numpy as np
 
 from emcts.agents.trainer import SeedTrainer
 from emcts.runs.checkpoints import Checkpoints
-from emcts.runs.trainer import Progress
+from emcts.training.progress import Progress
 from tests.agents.tiny import advanced
 
 

@@ -15,8 +15,9 @@ from emcts.agents.trainer import SeedTrainer
 from emcts.counter import NEVER, Counter
 from emcts.novelty import Counts
 from emcts.runs.checkpoints import Checkpoints
-from emcts.runs.display import Standing
-from emcts.runs.summary import absorb, summary, to_lines
+from emcts.runs.logging.display import RunProgress
+from emcts.runs.logging.metrics import to_lines, with_lines
+from emcts.runs.summary import summarise
 from tests.agents.tiny import advanced, trainer
 
 CHUNK = 100
@@ -107,11 +108,11 @@ def test_metrics_display_and_summary_say_large_numbers_of_steps() -> None:
     lines = to_lines(sea.seeds, report, 1.0)
     assert [line["env_steps"] for line in lines] == [2**40 + 200] * 2
     assert [line["first_reward_step"] for line in lines] == [2**40 + 7] * 2
-    latest = absorb({}, lines)
-    cells = Standing(report.env_steps, 2**41, latest, None, None).cells()
+    latest = with_lines({}, lines)
+    cells = RunProgress(report.env_steps, 2**41, latest, None, None).cells()
     assert cells["steps"] == "1,099,511,627,976 of 2,199,023,255,552"
     assert cells["first reward"].startswith("1,099,511,627,783 ")
-    seeds = summary(sea.seeds, latest, "running", 2**41)["seeds"]
+    seeds = summarise(sea.seeds, latest, "running", 2**41)["seeds"]
     assert [seed["first_reward_step"] for seed in seeds] == [2**40 + 7] * 2
 
 

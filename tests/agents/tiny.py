@@ -8,7 +8,7 @@ import numpy as np
 
 from emcts.agents import catalogue
 from emcts.agents.trainer import SeedTrainer
-from emcts.runs.trainer import Progress
+from emcts.training.progress import Progress
 
 DEEP_SEA: dict[str, Any] = {
     "size": 5,

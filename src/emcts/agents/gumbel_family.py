@@ -69,7 +69,7 @@ class GumbelSettings:
     evaluation_beta: float = 0.0
     evaluation_episodes: int = 32
 
-    def sized(self) -> "GumbelSettings":
+    def resolved(self) -> "GumbelSettings":
         """The settings with a number of bits, where they leave it open."""
         return dataclasses.replace(self, hash_bits=table_bits(self)) if self.novelty in MOST_BITS else self
 

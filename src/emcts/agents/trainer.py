@@ -24,7 +24,7 @@ from emcts.agents.simulator_steps import SimulatorRates
 from emcts.agents.spread import AXIS, Spread
 from emcts.agents.state import Log, evaluation_keys, first_time
 from emcts.counter import NEVER, Counter
-from emcts.runs.trainer import Find, Progress
+from emcts.training.progress import Artifact, Progress
 from emcts.types import Key, Replaceable, record
 
 
@@ -235,7 +235,7 @@ class SeedTrainer:
             train_steps=train_steps,
             simulator_steps=sum(simulated.values()),
             metrics={name: np.asarray(values, np.float64) for name, values in metrics.items()},
-            finds=self._finds(played, env_steps),
+            artifacts=self._artifacts(played, env_steps),
         )
 
     def _simulated(self, env_steps: int, train_steps: int) -> dict[str, int]:
@@ -243,19 +243,22 @@ class SeedTrainer:
         learned = train_steps // self.learner.schedule.updates
         return {"acting": env_steps * self._rates.acting, "reanalyse": learned * self._rates.reanalyse}
 
-    def _finds(self, played: Any, env_steps: int) -> tuple[Find, ...]:
-        """The successes of a chunk whose words a seed had not found before in it."""
-        if not played.keepsake:
+    def _artifacts(self, played: Any, env_steps: int) -> tuple[Artifact, ...]:
+        """Returns the successes of a chunk, each once per seed."""
+        leaves, structure = jax.tree.flatten(played.keepsake)
+        if not leaves:
             return ()
-        words, num_words = played.keepsake["words"], played.keepsake["num_words"]
         _, chunk, moves, lanes = played.success.shape
         first = env_steps - chunk * moves * lanes
-        found: dict[tuple[int, tuple[int, ...]], int] = {}
+        found: dict[tuple[int, bytes], tuple[int, list[np.ndarray]]] = {}
         for seed, k, move, lane in np.argwhere(played.success):
-            program = tuple(int(w) for w in words[seed, k, move, lane][: num_words[seed, k, move, lane]])
+            kept = [leaf[seed, k, move, lane] for leaf in leaves]
             step = first + int((k * moves + move) * lanes + lane) + 1
-            found.setdefault((self.seeds[seed], program), step)
-        return tuple(Find(seed, step, program) for (seed, program), step in found.items())
+            found.setdefault((self.seeds[seed], b"".join(leaf.tobytes() for leaf in kept)), (step, kept))
+        return tuple(
+            self.learner.worlds.artifact(seed, step, jax.tree.unflatten(structure, kept))
+            for (seed, _), (step, kept) in found.items()
+        )
 
 
 def _spec(axis: int) -> P:

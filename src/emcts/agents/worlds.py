@@ -7,6 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, PyTree
 
 from emcts.envs import AnyEnvironment, DeepSea, Outcome, Subleq
+from emcts.envs.subleq import disassemble
+from emcts.training.progress import Artifact
 
 
 @runtime_checkable
@@ -34,6 +36,9 @@ class Worlds(Protocol):
 
     def keepsake(self, after: Any) -> PyTree:
         """What a run keeps of a success; () if nothing."""
+
+    def artifact(self, seed: int, env_steps: int, kept: PyTree) -> Artifact:
+        """Returns what a run keeps of a success as an artifact, on the host. Called only if something is kept."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +76,9 @@ class SameWorld:
     def keepsake(self, after: Any) -> PyTree:
         return ()
 
+    def artifact(self, seed: int, env_steps: int, kept: PyTree) -> Artifact:
+        raise NotImplementedError("nothing is kept of a success in this environment")
+
 
 @dataclasses.dataclass(frozen=True)
 class DeepSeas:
@@ -104,6 +112,9 @@ class DeepSeas:
     def keepsake(self, after: Any) -> PyTree:
         return ()
 
+    def artifact(self, seed: int, env_steps: int, kept: PyTree) -> Artifact:
+        raise NotImplementedError("nothing is kept of a success in this environment")
+
 
 @dataclasses.dataclass(frozen=True)
 class Programs:
@@ -135,3 +146,10 @@ class Programs:
 
     def keepsake(self, after: Any) -> PyTree:
         return {"words": after.words, "num_words": after.num_words}
+
+    def artifact(self, seed: int, env_steps: int, kept: PyTree) -> Artifact:
+        """Returns the program of a success: its words, and as assembly."""
+        words = [int(word) for word in kept["words"][: kept["num_words"]]]
+        title = f"; step {env_steps:,}: {' '.join(map(str, words))}"
+        text = f"{title}\n{disassemble(words, self.env.word_size)}\n"
+        return Artifact(seed, env_steps, {"words": words}, text, ".asm")

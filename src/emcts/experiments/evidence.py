@@ -11,7 +11,7 @@ from emcts.envs.deep_sea import MOVE_COST, TREASURE
 from emcts.envs.deep_sea_regret import SOLVED_BELOW
 from emcts.experiments.results import Cell, Line, Table, number
 from emcts.experiments.sweep import Row
-from emcts.runs.figure import Curve, curve
+from emcts.runs.curves import Curve, curve
 from emcts.runs.folder import Folder
 
 STEPS = ("first_goal_step", "solved_step", "regret_step")
@@ -110,12 +110,12 @@ def _regret_of_chunks(folder: Folder) -> dict[int, int]:
     played: dict[int, float] = {}
     solved: dict[int, int] = {}
     for line in folder.metrics.read():
-        seed, episodes = line["seed"], line.get("episodes", 0.0)
+        seed, episodes = int(line["seed"]), line.get("episodes", 0.0)
         earned[seed] = earned.get(seed, 0.0) + episodes * line.get("train_return", 0.0)
         played[seed] = played.get(seed, 0.0) + episodes
         regret = 1 - earned[seed] / max(played[seed], 1) / (TREASURE - MOVE_COST)
         if regret < SOLVED_BELOW:
-            solved.setdefault(seed, line["env_steps"])
+            solved.setdefault(seed, int(line["env_steps"]))
     return solved
 
 
@@ -133,7 +133,7 @@ def _made(row: Row, folder: Folder) -> dict[str, Any]:
         "seconds": max((seed["seconds"] for seed in summary.get("seeds", [])), default=0.0),
         "state": summary.get("state"),
         **by,
-        "command": relative(by["command"] or ""),
+        "command": relative(summary.get("command") or ""),
     }
 
 

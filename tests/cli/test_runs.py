@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ import pytest
 from emcts.cli import main
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.folder import Folder
+from emcts.runs.logging.loggers import LOGGERS, LoggerEntry
+from emcts.runs.logging.metrics import MetricsLine
 from tests.runs.toy import ToyCatalogue
 
 ROOT = Path(__file__).parents[2]
@@ -93,6 +96,7 @@ def test_help_shows_the_values_of_the_preset(capsys: pytest.CaptureFixture[str])
         (("train", "plain", "--agent", "walker", "--seeds", "2", "--seed-list", "1"), "give one of them"),
         (("train", "plain", "--agent", "walker", "--keep-checkpoints", "1"), "keep at least 2"),
         (("train", "plain", "--agent", "walker", "--loggers", "wandb"), 'pip install "emcts[wandb]"'),
+        (("train", "plain", "--agent", "walker", "--loggers", "wandbb"), "unknown logger 'wandbb'"),
         (("resume", "runs/none"), "runs/none is not a run"),
         (("resume", "--steps", "3"), "the run comes first"),
         (("evaluate", "runs/none"), "runs/none is not a run"),
@@ -136,6 +140,26 @@ def test_resume_refuses_other_settings(capsys: pytest.CaptureFixture[str], train
     edited["settings"]["size"] = 5
     (trained.path / "config.json").write_text(json.dumps(edited))
     assert "setting size is 4 in this run, got 5" in refused(capsys, "resume", "runs/x")
+
+
+def test_loggers_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[int] = []
+
+    class Collector:
+        def __init__(self, folder: Folder, env_steps: int) -> None:
+            opened.append(env_steps)
+
+        def write(self, lines: Iterable[MetricsLine]) -> None: ...
+
+        def close(self) -> None: ...
+
+    monkeypatch.setitem(LOGGERS, "collector", LoggerEntry(Collector, "json"))
+    loggers = ("--loggers", "collector", "tensorboard")
+    main(["train", "plain", "--agent", "walker", "--total-env-steps", "200", "--out", "runs/x", *loggers])
+    assert Path("runs/x/tensorboard").is_dir()
+    main(["resume", "runs/x", "--steps", "300", *loggers])
+    main(["resume", "runs/x", "--steps", "400"])
+    assert opened == [0, 200]
 
 
 def test_a_broken_run_exits_1(capsys: pytest.CaptureFixture[str]) -> None:

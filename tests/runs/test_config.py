@@ -26,6 +26,16 @@ from tests.runs.toy import ToyCatalogue, ToyOptimiser, ToySettings
 SETTINGS = ToySettings(optimiser=ToyOptimiser(learning_rate=1e-4, betas=(0.5,)), nan_at=7)
 
 
+@dataclasses.dataclass(frozen=True)
+class Inner:
+    bits: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Nested:
+    inner: Inner = dataclasses.field(default_factory=Inner)
+
+
 def test_settings_come_back_from_json() -> None:
     config = Config("plain", "walker", "long", (3, 5), plain(SETTINGS), CheckpointSchedule(chunks=2))
     again = Config.from_json(json.loads(json.dumps(config.to_json())))
@@ -50,6 +60,14 @@ def test_a_setting_that_is_left_open_is_resolved_once() -> None:
     assert resolve_as(longer, plain(begun)) == dataclasses.replace(longer, hash_bits=500)
     asked = dataclasses.replace(longer, hash_bits=7)
     assert resolve_as(asked, plain(begun)) == asked
+
+
+def test_a_nested_setting_can_be_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emcts.runs.config.LEFT_OPEN", ("inner.bits", "absent"))
+    begun, given = Nested(Inner(5)), Nested(Inner(7))
+    assert resolve_as(Nested(), plain(begun)) == begun
+    assert resolve_as(given, plain(begun)) == given
+    assert resolve_as(Nested(), {}) == Nested()
 
 
 def test_an_extended_run_keeps_its_resolved_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ def test_a_run_killed_at_every_moment_ends_the_same(tmp_path: Path, monkeypatch:
     done = subprocess.run(
         command,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": paths},
+        env={**os.environ, "PYTHONPATH": paths, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"},
         capture_output=True,
         text=True,
         timeout=120,

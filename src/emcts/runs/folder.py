@@ -75,7 +75,7 @@ class Folder:
         """Returns the command, code and machine that the run was started with."""
         stored = self._read(CONFIG)
         for name in Config.__dataclass_fields__:
-            del stored[name]
+            stored.pop(name, None)
         return stored
 
     def summary(self) -> RunSummary:

@@ -16,10 +16,10 @@ GROUPS = {
     "evaluate": "run evaluation episodes with a trained run",
     "plot": "plot learning curves of one run, or of several in one figure",
     "runs": "list the runs of a folder",
-    "demo": "E-AZ against AZ in Deep Sea, as a table and a picture",
-    "sweep": "many runs of one's own, from a file or a grid, here or on a cluster",
-    "reproduce": "a figure or table of the paper, from its sweep to its picture",
-    "bench": "speed against the peers, in one run",
+    "demo": "compare E-AZ and AZ on Deep Sea, as a table and a figure",
+    "sweep": "train many runs from a file or a grid, on this machine or a cluster",
+    "reproduce": "reproduce a figure or table of the paper",
+    "bench": "measure the speed, and compare it with other libraries",
     "subleq": "run, assemble, disassemble and enumerate SUBLEQ programs",
 }
 

@@ -10,7 +10,7 @@ from typing import TypedDict
 import jax
 
 
-class Provenance(TypedDict):
+class Provenance(TypedDict, total=False):
     """Part of `config.json`, `summary.json` and `evaluation.json`."""
 
     command: str

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from emcts.runs.logging.metrics import LatestMetrics, Value, mean
+from emcts.runs.provenance import Provenance
 
 
 class SeedSummary(TypedDict):
@@ -20,7 +21,7 @@ class SeedSummary(TypedDict):
     seconds: float
 
 
-class RunSummary(TypedDict, total=False):
+class RunSummary(Provenance, total=False):
     """The results of a run, and the command, code and machine that made them. Empty before the first checkpoint."""
 
     state: str
@@ -28,11 +29,6 @@ class RunSummary(TypedDict, total=False):
     mean_final_return: float | None
     seeds_solved: int
     seeds: list[SeedSummary]
-    command: str
-    commit: str | None
-    versions: dict[str, str]
-    device: str
-    machine: str
 
 
 def summarise(seeds: Sequence[int], latest: LatestMetrics, state: str, total: int) -> RunSummary:

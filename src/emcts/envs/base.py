@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from emcts.types import Key, Replaceable, record
+from emcts.types import JSON, Key, Replaceable, record
 
 State = TypeVar("State")
 Tree = TypeVar("Tree")
@@ -133,7 +133,7 @@ class PackableEnvironment(Environment[State], Protocol[State]):
 class ArtifactRecord:
     """An artifact as a run stores it: JSON data that identifies it, text for people, and the suffix of a text file."""
 
-    data: Mapping[str, object]
+    data: Mapping[str, JSON]
     text: str
     suffix: str
 

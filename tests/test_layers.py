@@ -17,8 +17,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "novelty": {"types", "registry", "counter"},
     "models": {"types", "registry", "envs", "novelty"},
 }
-MAY_IMPORT["training"] = {*MAY_IMPORT, "runs"}
-MAY_IMPORT["agents"] = {*MAY_IMPORT, "runs"}
+MAY_IMPORT["training"] = {*MAY_IMPORT}
+MAY_IMPORT["agents"] = {*MAY_IMPORT}
 MAY_IMPORT["runs"] = {*MAY_IMPORT}
 MAY_IMPORT["experiments"] = {*MAY_IMPORT}
 MAY_IMPORT["cli"] = {*MAY_IMPORT}

@@ -5,7 +5,7 @@ A variance is always epistemic: what the model does not know, not what the world
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar, dataclass_transform
 
 import jax
@@ -21,6 +21,7 @@ Key = PRNGKeyArray | Array
 RecurrentState = PyTree
 Scalar = Any  # one number, as a Python float or as an array
 Number = ArrayLike  # one number, or an array of them
+JSON = bool | int | float | str | Sequence[object] | Mapping[str, object] | None
 
 
 @dataclass_transform(frozen_default=True)

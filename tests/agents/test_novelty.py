@@ -21,7 +21,7 @@ def test_a_table_is_a_tenth_full_at_most_if_every_step_is_new(environment: str, 
         )
         bits = table_bits(settings)
         assert steps <= 2**bits / 10
-        assert settings.sized().hash_bits == bits == novelty_of(settings).bits  # type: ignore[attr-defined]
+        assert settings.resolved().hash_bits == bits == novelty_of(settings).bits  # type: ignore[attr-defined]
         state = jax.eval_shape(novelty_of(settings).init, jax.random.key(0))
         assert sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state)) <= 2**28
 
@@ -29,7 +29,7 @@ def test_a_table_is_a_tenth_full_at_most_if_every_step_is_new(environment: str, 
 def test_a_table_that_was_asked_for_is_taken() -> None:
     settings: Any = dataclasses.replace(catalogue.settings("subleq", "e-az"), hash_bits=20)
     assert table_bits(settings) == 20
-    assert settings.sized() == settings
+    assert settings.resolved() == settings
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_the_paper_has_its_own_table(environment: str, preset: str) -> None:
 def test_an_agent_without_a_table_has_no_size() -> None:
     settings = catalogue.settings("minatar-breakout", "e-mz")
     assert settings.novelty == "ensemble"
-    assert settings.sized().hash_bits is None
+    assert settings.resolved().hash_bits is None
 
 
 def test_occupancy_is_a_metric() -> None:

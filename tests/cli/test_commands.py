@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_a_run_in_deep_sea_from_its_start_to_its_figure(capsys: pytest.CaptureFi
     main(["train", "deep-sea", "--agent", "e-az", "--seeds", "2", "--out", "runs/sea", *tiny])
     assert "finished: 200 steps of each seed in runs/sea" in capsys.readouterr().out
     main(["resume", "runs/sea", "--steps", "1000"])
-    assert "goes on from step 200\n" in capsys.readouterr().out
+    assert "resumes from step 200\n" in capsys.readouterr().out
     folder = Folder.open(Path("runs/sea"))
     lines = folder.metrics.read()
     assert [(line["seed"], line["env_steps"]) for line in lines] == [
@@ -62,7 +62,7 @@ def test_a_run_without_search(capsys: pytest.CaptureFixture[str]) -> None:
     tiny = options({**BDQN, "size": 4, "total_env_steps": 300})
     main(["train", "deep-sea", "--agent", "bdqn", "--seeds", "2", "--out", "runs/sea", *tiny])
     main(["resume", "runs/sea", "--steps", "800"])
-    assert "goes on from step 300\n" in capsys.readouterr().out
+    assert "resumes from step 300\n" in capsys.readouterr().out
     main(["evaluate", "runs/sea", "--episodes", "2"])
     evaluation = json.loads(Path("runs/sea/evaluation.json").read_text())
     np.testing.assert_allclose([seed["return"] for seed in evaluation["seeds"]], 0.99, atol=1e-4)
@@ -83,13 +83,15 @@ def test_help_tells_the_presets_of_each_kind_of_agent(capsys: pytest.CaptureFixt
 def test_programs_that_solve_a_task_are_kept() -> None:
     main(["train", "subleq", "--agent", "e-az", "--seeds", "2", "--out", "runs/words", *options(SUBLEQ)])
     folder = Folder.open(Path("runs/words"))
-    finds = folder.finds.read()
-    assert finds, "2,048 steps find a program of two words"
-    for find in finds:
-        assert subleq.solves(find["words"], "negate-positives", word_size=32)
-        text = (folder.path / "programs" / f"seed-{find['seed']}.asm").read_text()
-        assert " ".join(map(str, find["words"])) in text
-    first = min(find["env_steps"] for find in finds)
+    artifacts = folder.artifacts.read()
+    assert artifacts, "2,048 steps find a program of two words"
+    for artifact in artifacts:
+        words: Any = artifact["data"]["words"]
+        assert subleq.solves(words, "negate-positives", word_size=32)
+        text = (folder.path / "artifacts" / f"seed-{artifact['seed']}.asm").read_text()
+        program = f"{' '.join(map(str, words))}\n{subleq.disassemble(words, 32)}"
+        assert f"; step {artifact['env_steps']:,}: {program}\n" in text
+    first = min(artifact["env_steps"] for artifact in artifacts)
     rewarded = [line["first_reward_step"] for line in folder.metrics.read()[-2:]]
     assert first == min(step for step in rewarded if step is not None)
 

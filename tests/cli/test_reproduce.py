@@ -42,7 +42,7 @@ def toys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In a folder of its own, with the toy catalogue and an experiment of toys."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("emcts.agents.catalogue.installed", ToyCatalogue)
-    monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
+    monkeypatch.setattr("emcts.runs.logging.run_writer.draw_run", lambda folder, out: out)
     monkeypatch.setattr(command, "EXPERIMENTS", {"toy": TOY})
 
 
@@ -96,7 +96,7 @@ def test_a_stopped_sweep_goes_on(capsys: pytest.CaptureFixture[str], monkeypatch
     first = Path("runs/reproduce/walk-seeds-1000-1001/metrics.jsonl").stat().st_mtime_ns
     main(["reproduce", "toy", "--agents", "walker"])
     out = said(capsys)
-    assert "goes on from step 300" in out
+    assert "resumes from step 300" in out
     assert Path("runs/reproduce/walk-seeds-1000-1001/metrics.jsonl").stat().st_mtime_ns == first
     assert not list(Path("runs/reproduce").glob("run-*")), "runners were not asked for"
 
@@ -157,7 +157,7 @@ def test_runs_from_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
         (("toy", "--rows", "swim,fly"), "no row of toy is meant: --plan alone lists them"),
         (("toy", "--seeds", "0"), "--seeds 0: give at least 1"),
         (("toy", "--from-results"), "no results in results/toy: run the sweep first"),
-        (("toy", "--from-runs", "nowhere"), "nowhere is no run"),
+        (("toy", "--from-runs", "nowhere"), "nowhere is not a run"),
     ],
 )
 def test_bad_input_is_refused(

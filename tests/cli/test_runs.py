@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ import pytest
 from emcts.cli import main
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.folder import Folder
+from emcts.runs.logging.loggers import LOGGERS, LoggerEntry
+from emcts.runs.logging.metrics import MetricsLine
 from tests.runs.toy import ToyCatalogue
 
 ROOT = Path(__file__).parents[2]
@@ -20,10 +23,10 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(autouse=True)
 def toys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In a folder of its own, with the toy catalogue, and pictures only where `plot` draws them."""
+    """In a folder of its own, with the toy catalogue, and figures only from `plot`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("emcts.agents.catalogue.installed", ToyCatalogue)
-    monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
+    monkeypatch.setattr("emcts.runs.logging.run_writer.draw_run", lambda folder, out: out)
 
 
 @pytest.fixture
@@ -68,7 +71,7 @@ def test_help_shows_the_values_of_the_preset(capsys: pytest.CaptureFixture[str])
     assert "(default: 0.5)" in out
     assert "--seed-list" in out
     for arguments, wanted in [
-        ([], "exit code 130 or 143"),
+        ([], "exits with code 130 or 143"),
         (["plain", "--help"], "presets of plain: short, long"),
     ]:
         with pytest.raises(SystemExit) as caught:
@@ -86,16 +89,17 @@ def test_help_shows_the_values_of_the_preset(capsys: pytest.CaptureFixture[str])
             ("train", "plain", "--agent", "walker", "--preset", "lng"),
             "unknown preset 'lng': did you mean 'long'?",
         ),
-        (("train", "plain"), "which agent? Add --agent, one of walker, runner"),
+        (("train", "plain"), "no agent given: add --agent, one of walker, runner"),
         (("train", "--agent", "walker", "plain"), "the environment comes first"),
         (("train", "plain", "--agent", "walker", "--learning-rat", "1"), "--optimiser.learning-rate"),
         (("train", "plain", "--agent", "walker", "--seeds", "0"), "--seeds 0: give at least 1"),
         (("train", "plain", "--agent", "walker", "--seeds", "2", "--seed-list", "1"), "give one of them"),
         (("train", "plain", "--agent", "walker", "--keep-checkpoints", "1"), "keep at least 2"),
-        (("train", "plain", "--agent", "walker", "--wandb"), 'pip install "emcts[wandb]"'),
-        (("resume", "runs/none"), "runs/none is no run"),
+        (("train", "plain", "--agent", "walker", "--loggers", "wandb"), 'pip install "emcts[wandb]"'),
+        (("train", "plain", "--agent", "walker", "--loggers", "wandbb"), "unknown logger 'wandbb'"),
+        (("resume", "runs/none"), "runs/none is not a run"),
         (("resume", "--steps", "3"), "the run comes first"),
-        (("evaluate", "runs/none"), "runs/none is no run"),
+        (("evaluate", "runs/none"), "runs/none is not a run"),
         (("plot",), "name a run to plot"),
         (("plot", "runs/a", "runs/b"), "add --out comparison.png"),
         (("plot", "runs/a", "--out", "x.gif"), "PNG"),
@@ -108,19 +112,19 @@ def test_bad_input_is_refused_and_leaves_nothing(
     arguments: tuple[str, ...],
     message: str,
 ) -> None:
-    monkeypatch.setattr("emcts.runs.board.find_spec", lambda name: None)
+    monkeypatch.setattr("emcts.runs.logging.loggers.find_spec", lambda name: None)
     assert message in refused(capsys, *arguments)
     assert list(Path().iterdir()) == []
 
 
 def test_a_run_is_never_trained_over(capsys: pytest.CaptureFixture[str], trained: Folder) -> None:
     error = refused(capsys, "train", "plain", "--agent", "walker", "--out", "runs/x")
-    assert "runs/x holds a run already: go on with `emcts resume runs/x`" in error
+    assert "runs/x holds a run already: continue it with `emcts resume runs/x`" in error
 
 
-def test_resume_goes_on_for_longer(capsys: pytest.CaptureFixture[str], trained: Folder) -> None:
+def test_resume_extends_a_run(capsys: pytest.CaptureFixture[str], trained: Folder) -> None:
     main(["resume", "runs/x"])
-    assert "goes on from step 1,000\nfinished: 1,000 steps" in capsys.readouterr().out
+    assert "resumes from step 1,000\nfinished: 1,000 steps" in capsys.readouterr().out
     main(["resume", "runs/x", "--steps", "1300"])
     assert "finished: 1,300 steps" in capsys.readouterr().out
     assert trained.metrics.read()[-1]["env_steps"] == trained.config().total_env_steps == 1300
@@ -136,6 +140,26 @@ def test_resume_refuses_other_settings(capsys: pytest.CaptureFixture[str], train
     edited["settings"]["size"] = 5
     (trained.path / "config.json").write_text(json.dumps(edited))
     assert "setting size is 4 in this run, got 5" in refused(capsys, "resume", "runs/x")
+
+
+def test_loggers_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[int] = []
+
+    class Collector:
+        def __init__(self, folder: Folder, env_steps: int) -> None:
+            opened.append(env_steps)
+
+        def write(self, lines: Iterable[MetricsLine]) -> None: ...
+
+        def close(self) -> None: ...
+
+    monkeypatch.setitem(LOGGERS, "collector", LoggerEntry(Collector, "json"))
+    loggers = ("--loggers", "collector", "tensorboard")
+    main(["train", "plain", "--agent", "walker", "--total-env-steps", "200", "--out", "runs/x", *loggers])
+    assert Path("runs/x/tensorboard").is_dir()
+    main(["resume", "runs/x", "--steps", "300", *loggers])
+    main(["resume", "runs/x", "--steps", "400"])
+    assert opened == [0, 200]
 
 
 def test_a_broken_run_exits_1(capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,7 +244,7 @@ def test_sigterm_stops_a_process_that_resume_continues(capsys: pytest.CaptureFix
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 143, err
-    assert "go on with `emcts resume runs/x`" in out
+    assert "continue with `emcts resume runs/x`" in out
     assert "stopping after this chunk" in err
     folder = Folder.open(Path("runs/x"))
     saved = Checkpoints(folder.checkpoints).steps()[-1]

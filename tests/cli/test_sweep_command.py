@@ -9,7 +9,7 @@ from emcts.agents import catalogue as agents
 from emcts.cli import main
 from emcts.experiments.grid import Spec, rows_of
 from emcts.experiments.sweep_file import read_sweep
-from emcts.runs.status import find_runs
+from emcts.runs.folder import find_runs
 from tests.runs.toy import ToyCatalogue
 
 FILE = """
@@ -41,7 +41,7 @@ grid = {ballast = [7, 9]}
 def toys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("emcts.agents.catalogue.installed", ToyCatalogue)
-    monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
+    monkeypatch.setattr("emcts.runs.logging.run_writer.draw_run", lambda folder, out: out)
 
 
 def said(capsys: pytest.CaptureFixture[str]) -> str:

@@ -12,7 +12,7 @@ from emcts.experiments.enumeration import Enumeration
 from emcts.experiments.evidence import Evidence
 from emcts.experiments.experiment import Experiment
 from emcts.experiments.results import Line, Tables
-from emcts.runs.maps import MapHistory
+from emcts.runs.logging.maps import MapHistory
 from tests.experiments.toys import made_up_run
 
 

@@ -9,7 +9,7 @@ import pytest
 from emcts import cli
 from emcts.cli import demo as command
 from emcts.experiments.demo import Demo, Snapshot, begin, curve, draw, solved_steps, training, treasure_steps
-from emcts.runs.trainer import Progress
+from emcts.training.progress import Progress
 
 
 def test_an_agent_learns() -> None:

@@ -27,7 +27,7 @@ CATALOGUE = ToyCatalogue()
 
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
+    monkeypatch.setattr("emcts.runs.logging.run_writer.draw_run", lambda folder, out: out)
 
 
 def swept(rows: list[Row], out: Path) -> tuple[Outcome, str]:
@@ -69,7 +69,7 @@ def test_a_worker_trains_and_tells(tmp_path: Path) -> None:
     assert (told.state, told.said) == ("finished", ())
     assert told.message.startswith("finished: 1,000 steps")
     (longer,) = jobs([RUNNER.changed(total_env_steps=1200)], tmp_path, CATALOGUE, "cpu")
-    assert train(longer, ToyCatalogue, "emcts").said == ("goes on from step 1,000",)
+    assert train(longer, ToyCatalogue, "emcts").said == ("resumes from step 1,000",)
     (other,) = jobs([RUNNER.changed(size=7, total_env_steps=1300)], tmp_path, CATALOGUE, "cpu")
     refused = train(other, ToyCatalogue, "emcts")
     assert (refused.state, "begun with other settings" in refused.message) == ("failed", True)
@@ -90,7 +90,7 @@ def test_a_worker_that_is_taken_away_asks_for_another(
     (job,) = jobs([RUNNER], tmp_path, CATALOGUE, "cpu")
     with pytest.raises(Terminated, match="stopped and saved at step 300"):
         train(job, ToyCatalogue, "emcts")
-    assert train(job, ToyCatalogue, "emcts").said == ("goes on from step 300",)
+    assert train(job, ToyCatalogue, "emcts").said == ("resumes from step 300",)
 
 
 def test_a_lock_that_stays_is_waited_for_and_then_told(
@@ -164,7 +164,7 @@ def test_a_run_is_followed_through_its_files(tmp_path: Path) -> None:
         file.write('steps": 300, "seconds": 2.0}\n')
     run.look()
     assert (run.standing.env_steps, run.latest[0]["return"]) == (300, 0.5)
-    folder.metrics.cut(100)
+    folder.metrics.truncate(100)
     run.look()
     assert run.standing.env_steps == 100, "it went back to its checkpoint"
     with folder.lock():

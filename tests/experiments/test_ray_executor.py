@@ -21,11 +21,10 @@ from emcts.experiments.ray_executor import RayExecutor, on_ray
 from emcts.experiments.share import Share
 from emcts.experiments.sweep import Job, Row, jobs
 from emcts.runs.checkpoints import Checkpoints
-from emcts.runs.config import Config, Schedule, plain
-from emcts.runs.display import LineDisplay
+from emcts.runs.config import CheckpointSchedule, Config, plain
 from emcts.runs.drive import drive
-from emcts.runs.folder import Folder
-from emcts.runs.status import find_runs, status
+from emcts.runs.folder import Folder, find_runs, status
+from emcts.runs.logging.display import LineDisplay
 from tests.cli.test_reproduce import analyse, draw
 from tests.experiments.workers import DIES_AT, MARKS, STOPS_AT, MarkedCatalogue, begun, told
 from tests.runs.toy import ToyTrainer
@@ -70,7 +69,7 @@ def in_workers(executor: RayExecutor, tmp_path: Path, monkeypatch: pytest.Monkey
     """In a folder of its own, with commands that train marked toys on that Ray."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("emcts.agents.catalogue.installed", MarkedCatalogue)
-    monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
+    monkeypatch.setattr("emcts.runs.logging.run_writer.draw_run", lambda folder, out: out)
     monkeypatch.setattr("emcts.cli.where.on_ray", lambda address, share: nullcontext(executor))
     monkeypatch.setattr(command, "EXPERIMENTS", {"toy": TOY})
     return tmp_path
@@ -88,14 +87,16 @@ def test_a_killed_worker_and_a_stopped_one_change_nothing(
     in_workers: Path, marks: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = Path("runs/reproduce")
-    often = Schedule(chunks=2, keep=2)  # a sweep saves every few minutes, and the run is to die before that
+    often = CheckpointSchedule(
+        chunks=2, keep=2
+    )  # a sweep saves every few minutes, and the run is to die before that
     dying = Config("hilly", "walker", None, (0, 1), plain(WALK.settings(MarkedCatalogue())), often)
     Folder.create(runs / "walk-seeds-0-1", dying, {})
 
     main(["reproduce", "toy", "--on", "ray", "--first-seed", "0"])
     out = capsys.readouterr().out
     assert "4 runs on Ray" in out
-    assert f"walk-seeds-0-1: goes on from step {DIES_AT}" in out
+    assert f"walk-seeds-0-1: resumes from step {DIES_AT}" in out
     assert Path("results/toy/toy.png").exists()
     for name, step in [("hilly-walker-0", DIES_AT), ("hilly-walker-2", STOPS_AT)]:
         processes = list(dict.fromkeys(process for process, _ in begun(marks, name)))

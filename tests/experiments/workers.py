@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emcts.runs import journal
-from emcts.runs.trainer import Progress
+from emcts.runs.logging import run_writer
+from emcts.training.progress import Progress
 from tests.runs.toy import ToyCatalogue, ToySettings, ToyState, ToyTrainer
 
 MARKS = "EMCTS_TEST_MARKS"
@@ -29,7 +29,7 @@ class MarkedTrainer(ToyTrainer):
     name: str
 
     def advance(self, state: ToyState) -> tuple[ToyState, Progress]:
-        journal.draw_run = lambda folder, out: out  # a picture takes longer than all of the run
+        run_writer.draw_run = lambda folder, out: out  # a picture takes longer than all of the run
         step = int(state.env_steps[0])
         marks = Path(os.environ[MARKS])
         first_time = all(before != step for _, before in begun(marks, self.name))

@@ -15,15 +15,17 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from emcts.runs import atomic, checkpoints, journal
+from emcts.runs import checkpoints
 from emcts.runs import drive as driving
-from emcts.runs.display import LineDisplay
+from emcts.runs import folder as folders
+from emcts.runs.files import JsonLines
 from emcts.runs.folder import Folder
-from emcts.runs.lines import Lines
+from emcts.runs.logging import run_writer
+from emcts.runs.logging.display import LineDisplay
 from tests.runs.toy import ToySettings, ToyTrainer
 
 SEEDS = (1, 2)
-SETTINGS = ToySettings(total_env_steps=2000, ballast=500_000)
+SETTINGS = ToySettings(total_env_steps=1200, ballast=500_000)
 CHUNKS = 2  # between checkpoints
 
 
@@ -94,12 +96,12 @@ def while_an_old_checkpoint_goes(_: Folder) -> None:
 
 
 def in_a_line(_: Folder) -> None:
-    def half(lines: Lines, new: Iterable[dict[str, Any]]) -> None:
+    def half(lines: JsonLines, new: Iterable[dict[str, Any]]) -> None:
         with lines.file.open("a") as file:
             file.write("".join(json.dumps(line) + "\n" for line in new)[:-20])
         die()
 
-    Lines.append = half  # type: ignore[assignment, method-assign]
+    JsonLines.append = half  # type: ignore[assignment, method-assign]
 
 
 def while_lines_are_cut(_: Folder) -> None:
@@ -107,11 +109,11 @@ def while_lines_are_cut(_: Folder) -> None:
 
 
 def before_the_summary(_: Folder) -> None:
-    before(atomic, "write", lambda file, content: file.name == "summary.json")
+    before(folders, "write_atomically", lambda file, content: file.name == "summary.json")
 
 
 def never(_: Folder) -> None:
-    journal.draw_run = lambda folder, out: out  # a picture takes longer than all of the run
+    run_writer.draw_run = lambda folder, out: out  # a picture takes longer than all of the run
 
 
 MOMENTS = (
@@ -140,13 +142,13 @@ def train(folder: Folder, moment: Callable[[Folder], None]) -> int:
 
 def main(path: Path) -> None:
     folder = Folder.open(path)
-    told = []
+    reported = []
     for moment in MOMENTS:
         status = train(folder, moment)
         written = max((line["env_steps"] for line in folder.metrics.read()), default=0)
         saved = max(checkpoints.Checkpoints(folder.checkpoints).steps(), default=0)
-        told.append([moment.__name__, status, written, saved])
-    print(json.dumps(told))
+        reported.append([moment.__name__, status, written, saved])
+    print(json.dumps(reported))
 
 
 if __name__ == "__main__":

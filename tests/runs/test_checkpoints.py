@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from emcts.runs import checkpoints as module
-from emcts.runs.atomic import DiskFull
 from emcts.runs.checkpoints import Checkpoints
+from emcts.runs.files import DiskFull
 from emcts.types import record
 from tests.runs.toy import ToySettings, ToyTrainer
 
@@ -250,7 +250,7 @@ def full_disk_in_orbax(*_, **__):
         ("_write_arrays", full_disk),
         ("_write_arrays", full_disk_in_orbax),
         ("_sums", full_disk),
-        ("atomic.write", full_disk),
+        ("write_atomically", full_disk),
     ],
 )
 def test_a_full_disk_harms_nothing(three: Checkpoints, monkeypatch: pytest.MonkeyPatch, where, how) -> None:

@@ -9,22 +9,42 @@ import pytest
 
 from emcts.cli.resume import resume
 from emcts.cli.train import train
-from emcts.runs.config import Config, Schedule, fill, flat, plain, refuse_changes, sized, sized_as, word_size
+from emcts.runs.config import (
+    CheckpointSchedule,
+    Config,
+    fill,
+    flat,
+    override,
+    plain,
+    refuse_changes,
+    resolve,
+    resolve_as,
+)
 from emcts.runs.folder import Folder
 from tests.runs.toy import ToyCatalogue, ToyOptimiser, ToySettings
 
 SETTINGS = ToySettings(optimiser=ToyOptimiser(learning_rate=1e-4, betas=(0.5,)), nan_at=7)
 
 
+@dataclasses.dataclass(frozen=True)
+class Inner:
+    bits: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Nested:
+    inner: Inner = dataclasses.field(default_factory=Inner)
+
+
 def test_settings_come_back_from_json() -> None:
-    config = Config("plain", "walker", "long", (3, 5), plain(SETTINGS), Schedule(chunks=2))
+    config = Config("plain", "walker", "long", (3, 5), plain(SETTINGS), CheckpointSchedule(chunks=2))
     again = Config.from_json(json.loads(json.dumps(config.to_json())))
     assert again == config
     assert fill(ToySettings(), again.settings) == SETTINGS
 
 
 def test_a_setting_that_one_side_lacks_is_named() -> None:
-    stored = plain(SETTINGS)
+    stored: dict[str, Any] = plain(SETTINGS)
     del stored["optimiser"]["betas"]
     with pytest.raises(ValueError, match=r"setting optimiser\.betas: the run was made without it"):
         fill(ToySettings(), stored)
@@ -32,18 +52,26 @@ def test_a_setting_that_one_side_lacks_is_named() -> None:
         fill(ToySettings(), {**plain(SETTINGS), "momentum": 0.9})
 
 
-def test_a_size_that_is_left_open_is_decided_once() -> None:
-    begun = sized(ToySettings(total_env_steps=500))
+def test_a_setting_that_is_left_open_is_resolved_once() -> None:
+    begun = resolve(ToySettings(total_env_steps=500))
     assert begun.hash_bits == 500
-    assert sized(begun) == begun
+    assert resolve(begun) == begun
     longer = ToySettings(total_env_steps=900)
-    assert sized_as(longer, plain(begun)) == dataclasses.replace(longer, hash_bits=500)
+    assert resolve_as(longer, plain(begun)) == dataclasses.replace(longer, hash_bits=500)
     asked = dataclasses.replace(longer, hash_bits=7)
-    assert sized_as(asked, plain(begun)) == asked
+    assert resolve_as(asked, plain(begun)) == asked
 
 
-def test_a_longer_run_keeps_its_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
+def test_a_nested_setting_can_be_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emcts.runs.config.LEFT_OPEN", ("inner.bits", "absent"))
+    begun, given = Nested(Inner(5)), Nested(Inner(7))
+    assert resolve_as(Nested(), plain(begun)) == begun
+    assert resolve_as(given, plain(begun)) == given
+    assert resolve_as(Nested(), {}) == Nested()
+
+
+def test_an_extended_run_keeps_its_resolved_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emcts.runs.logging.run_writer.draw_run", lambda folder, out: out)
     run = str(tmp_path / "run")
     toys: Any = ToyCatalogue()
     train(["plain", "--agent", "walker", "--total-env-steps", "300", "--out", run], toys)
@@ -62,7 +90,7 @@ def test_a_changed_setting_is_named_with_both_values() -> None:
 def test_only_the_number_of_steps_may_grow() -> None:
     longer, shorter = (dataclasses.replace(SETTINGS, total_env_steps=steps) for steps in (2000, 500))
     refuse_changes(plain(SETTINGS), plain(longer))
-    with pytest.raises(ValueError, match="the run goes to 1,000 steps, got 500"):
+    with pytest.raises(ValueError, match="the run has 1,000 steps, got 500"):
         refuse_changes(plain(SETTINGS), plain(shorter))
 
 
@@ -70,9 +98,11 @@ def test_flat_names_are_dotted() -> None:
     assert dict(flat({"a": 1, "b": {"c": [2], "d": {"e": None}}})) == {"a": 1, "b.c": [2], "b.d.e": None}
 
 
-def test_the_word_size_is_found_wherever_it_is() -> None:
-    assert word_size({"world": {"word_size": 32}}) == 32
-    assert word_size({"world": {"size": 32}}) is None
+def test_a_setting_is_overridden_by_its_dotted_path() -> None:
+    changed = override(SETTINGS, {"optimiser.learning_rate": 0.2, "size": 5})
+    assert (changed.optimiser, changed.size) == (ToyOptimiser(0.2, (0.5,)), 5)
+    with pytest.raises(ValueError, match="no setting 'momentum' in ToyOptimiser"):
+        override(SETTINGS, {"optimiser.momentum": 0.9})
 
 
 @pytest.mark.parametrize(
@@ -80,9 +110,9 @@ def test_the_word_size_is_found_wherever_it_is() -> None:
     [
         (lambda: Config("plain", "walker", None, (), {}), "no seeds"),
         (lambda: Config("plain", "walker", None, (1, 1), {}), r"seeds \[1, 1\] repeat"),
-        (lambda: Schedule(seconds=0.0), "every 0.0 seconds"),
-        (lambda: Schedule(chunks=0), "every 0 chunks"),
-        (lambda: Schedule(keep=1), "keep at least 2"),
+        (lambda: CheckpointSchedule(seconds=0.0), "every 0.0 seconds"),
+        (lambda: CheckpointSchedule(chunks=0), "every 0 chunks"),
+        (lambda: CheckpointSchedule(keep=1), "keep at least 2"),
         (lambda: Config.from_json({"environment": "plain"}), "config.json lacks agent"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Driving a run: interrupted and resumed equals never interrupted, and nothing ends in a mess."""
+"""Driving a run: interrupted and resumed equals never interrupted, and every error leaves a usable run."""
 
 import dataclasses
 import errno
@@ -13,19 +13,18 @@ import jax
 import numpy as np
 import pytest
 
-from emcts.runs import atomic
-from emcts.runs.atomic import DiskFull
 from emcts.runs.checkpoints import Checkpoints
-from emcts.runs.config import Config, Schedule, plain
-from emcts.runs.display import LineDisplay
-from emcts.runs.drive import Ending, drive
+from emcts.runs.config import CheckpointSchedule, Config, plain
+from emcts.runs.drive import RunResult, drive
+from emcts.runs.files import DiskFull, JsonLines, write_atomically
 from emcts.runs.folder import Folder
-from emcts.runs.lines import Lines
-from emcts.runs.maps import MapHistory
+from emcts.runs.logging.display import LineDisplay
+from emcts.runs.logging.maps import MapHistory
+from emcts.runs.logging.metrics import MetricsLine
 from tests.runs.toy import ToySettings, ToyState, ToyTrainer
 
 SEEDS = (3, 5)
-EVERY_THREE = Schedule(chunks=3)
+EVERY_THREE = CheckpointSchedule(chunks=3)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,22 +46,22 @@ def make(path: Path, settings: ToySettings | None = None) -> Folder:
     return Folder.create(path, config, {"command": "emcts train"})
 
 
-def go(folder: Folder, trainer: ToyTrainer | None = None) -> tuple[Ending, list[str]]:
+def go(folder: Folder, trainer: ToyTrainer | None = None) -> tuple[RunResult, list[str]]:
     said: list[str] = []
-    ending = drive(
+    result = drive(
         trainer or ToyTrainer(ToySettings(), SEEDS), folder, LineDisplay(said.append), "emcts train"
     )
-    return ending, said
+    return result, said
 
 
-def interrupted(folder: Folder, step: int, number: int = signal.SIGTERM) -> Ending:
+def interrupted(folder: Folder, step: int, number: int = signal.SIGTERM) -> RunResult:
     return go(
         folder,
         Watched(ToyTrainer(ToySettings(), SEEDS).settings, SEEDS, step, lambda: os.kill(os.getpid(), number)),
     )[0]
 
 
-def timeless(lines: Lines) -> list[dict[str, Any]]:
+def timeless(lines: JsonLines[MetricsLine]) -> list[dict[str, Any]]:
     return [{name: value for name, value in line.items() if name != "seconds"} for line in lines.read()]
 
 
@@ -74,9 +73,9 @@ def final_state(folder: Folder) -> ToyState:
 
 def assert_equal_runs(one: Folder, two: Folder) -> None:
     assert timeless(one.metrics) == timeless(two.metrics)
-    assert one.finds.read() == two.finds.read()
+    assert one.artifacts.read() == two.artifacts.read()
     for seed in SEEDS:
-        name = f"programs/seed-{seed}.asm"
+        name = f"artifacts/seed-{seed}.words"
         assert (one.path / name).read_text() == (two.path / name).read_text()
     maps, others = (MapHistory.read(folder.path / "maps.npz") for folder in (one, two))
     np.testing.assert_array_equal(maps.env_steps, others.env_steps)
@@ -99,7 +98,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only `whole` is drawn: a picture takes longer than all the rest of a toy run."""
-    monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
+    monkeypatch.setattr("emcts.runs.logging.run_writer.draw_run", lambda folder, out: out)
 
 
 def test_a_finished_run_has_everything(whole: Folder) -> None:
@@ -119,21 +118,21 @@ def test_a_finished_run_has_everything(whole: Folder) -> None:
     assert second["final_return"] == lines[-1]["return"]
     assert {"command", "commit", "versions", "device", "machine"} <= set(summary)
     assert (whole.path / "figure.png").stat().st_size < 300_000
-    assert list((whole.path / "board" / "seed-3").iterdir())
+    assert list((whole.path / "tensorboard" / "seed-3").iterdir())
     assert Checkpoints(whole.checkpoints).steps() == [600, 900, 1000]
 
 
-def test_every_program_is_kept_once(whole: Folder) -> None:
-    found = [line for line in whole.finds.read() if line["seed"] == 3]
-    assert [(line["env_steps"], line["words"]) for line in found] == [
+def test_every_artifact_is_kept_once(whole: Folder) -> None:
+    found = [line for line in whole.artifacts.read() if line["seed"] == 3]
+    assert [(line["env_steps"], line["data"]["words"]) for line in found] == [
         (200, [14, 13, 3]),
         (400, [14, 13, 4]),
         (600, [14, 13, 5]),
         (1000, [14, 13, 6]),
     ]
-    text = (whole.path / "programs" / "seed-3.asm").read_text()
-    assert text.count("; step") == 4
-    assert "; step 1,000: 14 13 6\nsubleq @OUT @IN 6" in text
+    text = (whole.path / "artifacts" / "seed-3.words").read_text()
+    assert text == "".join(line["text"] for line in found)
+    assert text.endswith("step 600: [14, 13, 5]\nstep 1,000: [14, 13, 6]\n")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -141,38 +140,38 @@ def test_a_signal_finishes_the_chunk_and_resume_goes_on(
     tmp_path: Path, whole: Folder, number: int, code: int
 ) -> None:
     folder = make(tmp_path / "run")
-    ending = interrupted(folder, 400, number)
-    assert (ending.state, ending.exit_code) == ("stopped", code)
-    assert f"emcts resume {folder.path}" in ending.message
+    result = interrupted(folder, 400, number)
+    assert (result.state, result.exit_code) == ("stopped", code)
+    assert f"emcts resume {folder.path}" in result.message
     assert Checkpoints(folder.checkpoints).steps() == [300, 400]
     assert folder.summary()["state"] == "stopped"
     assert folder.metrics.read()[-1]["env_steps"] == 400
     _, said = go(folder)
-    assert said[0] == "goes on from step 400"
+    assert said[0] == "resumes from step 400"
     assert_equal_runs(folder, whole)
 
 
 def test_a_crash_between_checkpoints_is_redone(tmp_path: Path, whole: Folder) -> None:
-    """Metrics, finds and maps after the checkpoint go, and so does a line torn in the middle."""
+    """Metrics, artifacts and maps after the checkpoint are removed, and so is a line cut short."""
 
     def crash() -> None:
-        raise RuntimeError("the lights went out")
+        raise RuntimeError("crash")
 
     folder = make(tmp_path / "run")
     with pytest.raises(RuntimeError):
         go(folder, Watched(ToySettings(), SEEDS, 600, crash))
     with folder.metrics.file.open("a") as file:
         file.write('{"seed": 3, "env_steps": 60')
-    (folder.path / "programs" / "seed-5.asm").unlink()
+    (folder.path / "artifacts" / "seed-5.words").unlink()
     assert folder.metrics.read()[-1]["env_steps"] == 500
     _, said = go(folder)
-    assert said[0] == "goes on from step 300"
+    assert said[0] == "resumes from step 300"
     assert_equal_runs(folder, whole)
 
 
 def test_a_crash_before_the_first_checkpoint_starts_again(tmp_path: Path, whole: Folder) -> None:
     def crash() -> None:
-        raise RuntimeError("the lights went out")
+        raise RuntimeError("crash")
 
     folder = make(tmp_path / "run")
     with pytest.raises(RuntimeError):
@@ -186,10 +185,10 @@ def test_a_damaged_checkpoint_costs_one_interval(tmp_path: Path, whole: Folder) 
     folder = make(tmp_path / "run")
     interrupted(folder, 700)
     (Checkpoints(folder.checkpoints).path(700) / "manifest.json").write_text("oops")
-    ending, said = go(folder)
-    assert ending.state == "finished"
-    assert said[0] == "warning: step-000000000700 has no readable manifest.json; taking an older checkpoint"
-    assert said[1] == "goes on from step 600"
+    result, said = go(folder)
+    assert result.state == "finished"
+    assert said[0] == "warning: step-000000000700 has no readable manifest.json; using an older checkpoint"
+    assert said[1] == "resumes from step 600"
     assert_equal_runs(folder, whole)
 
 
@@ -229,20 +228,20 @@ def test_changed_settings_are_refused_by_name(tmp_path: Path) -> None:
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
     settings = ToySettings(nan_at=500)
     folder = make(tmp_path / "run", settings)
-    ending, said = go(folder, ToyTrainer(settings, SEEDS))
-    assert (ending.state, ending.exit_code) == ("broken", 1)
-    assert "seed 5 at step 500" in ending.message
-    assert "last good checkpoint is at step 300" in ending.message
-    assert said[-1] == ending.message
+    result, said = go(folder, ToyTrainer(settings, SEEDS))
+    assert (result.state, result.exit_code) == ("broken", 1)
+    assert "seed 5 at step 500" in result.message
+    assert "last good checkpoint is at step 300" in result.message
+    assert said[-1] == result.message
     assert (folder.checkpoints / "broken-000000000500").is_dir()
     assert folder.summary()["state"] == "broken"
     assert Checkpoints(folder.checkpoints).steps() == [300]
     again, said = go(folder, ToyTrainer(settings, SEEDS))
-    assert said[0] == "goes on from step 300"
-    assert again == ending
+    assert said[0] == "resumes from step 300"
+    assert again == result
 
 
-def test_a_table_that_fills_up_is_warned_of_once(tmp_path: Path) -> None:
+def test_a_full_hash_table_is_warned_of_once(tmp_path: Path) -> None:
     settings = ToySettings(places=4000, hash_bits=12)
     folder = make(tmp_path / "run", settings)
     trainer = Watched(settings, SEEDS, 600, lambda: os.kill(os.getpid(), signal.SIGTERM))
@@ -250,14 +249,14 @@ def test_a_table_that_fills_up_is_warned_of_once(tmp_path: Path) -> None:
     warnings = [line for line in said if line.startswith("warning")]
     assert len(warnings) == 1
     assert "12.5% of the hash table is in use" in warnings[0]
-    assert "raise --hash-bits, which is 12" in warnings[0]
+    assert "raise --hash-bits (now 12)" in warnings[0]
     assert any("table full 15.0%" in line for line in said)
     assert [line["table_occupancy"] for line in folder.metrics.read()][-1] == 0.15
     _, said = go(folder, ToyTrainer(settings, SEEDS))
-    assert not [line for line in said if line.startswith("warning")], "it said so before it was stopped"
+    assert not [line for line in said if line.startswith("warning")], "it warned before it was stopped"
 
 
-def test_a_table_with_room_is_not_warned_of(tmp_path: Path) -> None:
+def test_a_hash_table_with_room_is_not_warned_of(tmp_path: Path) -> None:
     settings = ToySettings(places=10_000)
     _, said = go(make(tmp_path / "run", settings), ToyTrainer(settings, SEEDS))
     assert any("table full 10.0%" in line for line in said)
@@ -273,7 +272,9 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     assert not folder.is_locked()
 
 
-@pytest.mark.parametrize("where", ["emcts.runs.lines.Lines.append", "emcts.runs.checkpoints._write_arrays"])
+@pytest.mark.parametrize(
+    "where", ["emcts.runs.files.JsonLines.append", "emcts.runs.checkpoints._write_arrays"]
+)
 def test_a_full_disk_stops_with_advice(
     tmp_path: Path, whole: Folder, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -283,7 +284,7 @@ def test_a_full_disk_stops_with_advice(
     folder = make(tmp_path / "run")
     with monkeypatch.context() as patch:
         trainer = Watched(ToySettings(), SEEDS, 500, lambda: patch.setattr(where, full))
-        with pytest.raises(DiskFull, match=r"the disk is full: .* goes on from step 300"):
+        with pytest.raises(DiskFull, match=r"the disk is full: .* continues from step 300"):
             go(folder, trainer)
     assert [path.name for path in folder.checkpoints.iterdir()] == ["step-000000000300"]
     go(folder)
@@ -291,28 +292,28 @@ def test_a_full_disk_stops_with_advice(
 
 
 def test_a_file_is_replaced_in_full_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = atomic.write(tmp_path / "file", "before")
+    file = write_atomically(tmp_path / "file", "before")
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
         with pytest.raises(DiskFull, match=f"no space left to write {file}"):
-            atomic.write(file, "after")
+            write_atomically(file, "after")
     assert file.read_text() == "before"
     assert list(tmp_path.iterdir()) == [file]
 
 
 def test_damage_in_the_middle_of_the_metrics_is_named(tmp_path: Path) -> None:
-    lines = Lines(tmp_path / "metrics.jsonl")
+    lines: JsonLines[MetricsLine] = JsonLines(tmp_path / "metrics.jsonl")
     lines.append([{"env_steps": 1}, {"env_steps": 2}])
     lines.file.write_text(lines.file.read_text().replace("1}", "1"))
     with pytest.raises(ValueError, match="line 1 is not JSON"):
         lines.read()
 
 
-def test_a_run_never_writes_over_what_is_there(tmp_path: Path, whole: Folder) -> None:
-    with pytest.raises(ValueError, match="holds a run already: go on with `emcts resume"):
+def test_a_run_never_overwrites_files(tmp_path: Path, whole: Folder) -> None:
+    with pytest.raises(ValueError, match="holds a run already: continue it with `emcts resume"):
         make(whole.path)
     (tmp_path / "summary.json").write_text("mine")
-    with pytest.raises(ValueError, match="holds summary.json, which a run would write over"):
+    with pytest.raises(ValueError, match="holds summary.json, which a run would overwrite"):
         make(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
     (tmp_path / "summary.json").rename(tmp_path / "notes.txt")

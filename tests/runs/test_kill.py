@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from emcts.runs.checkpoints import Checkpoints
-from emcts.runs.config import Config, Schedule, plain
-from emcts.runs.display import LineDisplay
+from emcts.runs.config import CheckpointSchedule, Config, plain
 from emcts.runs.drive import drive
 from emcts.runs.folder import Folder
+from emcts.runs.logging.display import LineDisplay
 from tests.runs.killed import CHUNKS, MOMENTS, SEEDS, SETTINGS
 from tests.runs.toy import CHUNK, ToyTrainer
 
@@ -22,7 +22,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def make(path: Path) -> Folder:
-    config = Config("plain", "walker", None, SEEDS, plain(SETTINGS), Schedule(chunks=CHUNKS, keep=2))
+    config = Config(
+        "plain", "walker", None, SEEDS, plain(SETTINGS), CheckpointSchedule(chunks=CHUNKS, keep=2)
+    )
     return Folder.create(path, config, {})
 
 
@@ -33,23 +35,22 @@ def test_a_run_killed_at_every_moment_ends_the_same(tmp_path: Path, monkeypatch:
     done = subprocess.run(
         command,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": paths},
+        env={**os.environ, "PYTHONPATH": paths, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"},
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    for (name, status, written, saved), moment in zip(told, MOMENTS, strict=True):
+    reported = json.loads(done.stdout)
+    for (name, status, written, saved), moment in zip(reported, MOMENTS, strict=True):
         assert (name, status) == (moment.__name__, 0 if name == "never" else -signal.SIGKILL)
         assert written - saved <= CHUNKS * CHUNK, f"{name} lost more than an interval"
-    monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
+    monkeypatch.setattr("emcts.runs.logging.run_writer.draw_run", lambda folder, out: out)
     trainer = ToyTrainer(SETTINGS, SEEDS)
     assert drive(trainer, whole, LineDisplay(lambda text: None), "emcts train").state == "finished"
-    for lines, others in [(killed.metrics, whole.metrics), (killed.finds, whole.finds)]:
-        assert [{**line, "seconds": 0} for line in lines.read()] == [
-            {**line, "seconds": 0} for line in others.read()
-        ]
+    timeless = [[{**line, "seconds": 0} for line in folder.metrics.read()] for folder in (killed, whole)]
+    assert timeless[0] == timeless[1]
+    assert killed.artifacts.read() == whole.artifacts.read()
     ends = [Checkpoints(folder.checkpoints).restore(trainer.init()) for folder in (killed, whole)]
     assert all(end is not None and end.env_steps == SETTINGS.total_env_steps for end in ends)
     np.testing.assert_array_equal(*(end.state.weights for end in ends if end is not None))

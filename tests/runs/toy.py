@@ -1,4 +1,4 @@
-"""A trainer of nothing: a walk that looks like training, small enough to run in milliseconds."""
+"""A trainer without learning: random numbers that look like training, in milliseconds."""
 
 import time
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from emcts.runs.trainer import Find, Progress
+from emcts.training.progress import Artifact, Progress
 from emcts.types import record
 
 CHUNK = 100  # env steps
@@ -34,7 +34,6 @@ class ToyOptimiser:
 class ToySettings:
     total_env_steps: int = 1000
     optimiser: ToyOptimiser = field(default_factory=ToyOptimiser)
-    word_size: int = 16
     size: int = 4
     nan_at: int | None = None  # a loss of the last seed is not finite from this step on
     chunk_seconds: float = 0.0  # sleeps so long in each chunk
@@ -42,7 +41,7 @@ class ToySettings:
     places: int | None = None  # of a table that each step takes one of
     hash_bits: int | None = None
 
-    def sized(self) -> "ToySettings":
+    def resolved(self) -> "ToySettings":
         return replace(self, hash_bits=self.total_env_steps if self.hash_bits is None else self.hash_bits)
 
 
@@ -64,8 +63,8 @@ class ToyTrainer:
 
     def advance(self, state: ToyState) -> tuple[ToyState, Progress]:
         time.sleep(self.settings.chunk_seconds)
-        state, told = _advance(state, self.settings.optimiser.learning_rate)
-        steps, returns, discovered = jax.device_get(told)
+        state, reported = _advance(state, self.settings.optimiser.learning_rate)
+        steps, returns, discovered = jax.device_get(reported)
         now = int(steps[0])
         metrics = {
             "return": returns if now % (2 * CHUNK) == 0 else np.full(len(self.seeds), np.nan),
@@ -78,9 +77,8 @@ class ToyTrainer:
         }
         if self.settings.places is not None:
             metrics["table_occupancy"] = np.full(len(self.seeds), now / self.settings.places)
-        finds = tuple(Find(seed, now, (14, 13, (seed + now // 300) % 16)) for seed in self.seeds)
-        found = finds if now % 200 == 0 else ()
-        return state, Progress(now, now // 10, metrics, found, simulator_steps=2**40 + 32 * now)
+        artifacts = tuple(artifact(seed, now) for seed in self.seeds) if now % 200 == 0 else ()
+        return state, Progress(now, now // 10, metrics, artifacts, simulator_steps=2**40 + 32 * now)
 
     def evaluate(self, state: ToyState, *, episodes: int, beta: float, seed: int) -> dict[str, np.ndarray]:
         learned = np.asarray(state.weights, np.float64).mean(axis=1)
@@ -117,6 +115,12 @@ class ToyCatalogue:
         self, environment: str, agent: str, settings: ToySettings, seeds: tuple[int, ...]
     ) -> ToyTrainer:
         return ToyTrainer(settings, seeds)
+
+
+def artifact(seed: int, now: int) -> Artifact:
+    """The same artifact at steps 600 and 800, different ones otherwise."""
+    words = [14, 13, (seed + now // 300) % 16]
+    return Artifact(seed, now, {"words": words}, f"step {now:,}: {words}\n", ".words")
 
 
 def _when(

@@ -2,9 +2,10 @@
 
 import sys
 
-from emcts.cli import catalogue, main
+from emcts.agents import catalogue
+from emcts.cli import main
 from tests.runs.toy import ToyCatalogue
 
 if __name__ == "__main__":
-    catalogue.installed = ToyCatalogue  # type: ignore[assignment]
+    catalogue.installed = ToyCatalogue
     main(sys.argv[1:])

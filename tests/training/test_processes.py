@@ -1,4 +1,4 @@
-"""A run of two processes on one machine: trained, cut off in the middle, and gone on with by one."""
+"""A run of two processes on one machine: trained, interrupted, and resumed by one process."""
 
 import os
 import signal
@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from emcts.runs.folder import Folder
-from emcts.runs.status import status
+from emcts.runs.folder import Folder, status
 
 TRAIN = ("train", "deep-sea", "--agent", "e-az", "--seeds", "2", "--out", "run", "--checkpoint-chunks", "1")
 SMALL = {
@@ -50,7 +49,7 @@ def training(steps: int) -> list[str]:
     return [*TRAIN, *(text for name, value in settings.items() for text in (f"--{name}", str(value)))]
 
 
-def test_two_processes_train_one_dies_and_one_goes_on(tmp_path: Path) -> None:
+def test_two_processes_train_one_dies_and_one_resumes(tmp_path: Path) -> None:
     steps = 100_000  # more than are made before one is killed
     pair = start_two(tmp_path, *training(steps))
     try:
@@ -66,29 +65,31 @@ def test_two_processes_train_one_dies_and_one_goes_on(tmp_path: Path) -> None:
             process.kill()
     assert pair[0].returncode != 0
     assert "another process of this run died" in errors
-    assert "`emcts resume run` goes on from step" in errors
+    assert "`emcts resume run` continues from step" in errors
     assert "2 seeds" in out
     assert pair[1].communicate()[0].count("steps") == 0, "one process alone shows how it goes"
     began = status(Folder.open(tmp_path / "run")).env_steps
     assert began >= 200
-    goes_on(tmp_path, began)
+    resumes(tmp_path, began)
 
 
-def goes_on(folder: Path, began: int) -> None:
-    """One process alone, until it has saved once, and is asked to stop."""
-    per_example = start(folder, "resume", "run")
+def resumes(folder: Path, began: int) -> None:
+    """Resumes in one process until it has saved once, then stops it."""
+    alone = start(folder, "resume", "run")
     try:
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline and status(Folder.open(folder / "run")).env_steps <= began:
-            assert per_example.poll() is None, per_example.communicate()
+            assert alone.poll() is None, alone.communicate()
             time.sleep(0.1)
-        per_example.send_signal(signal.SIGTERM)
-        out, errors = per_example.communicate(timeout=PATIENCE)
+        alone.send_signal(signal.SIGTERM)
+        out, errors = alone.communicate(timeout=PATIENCE)
     finally:
-        per_example.kill()
-    assert f"goes on from step {began:,}" in out
-    assert per_example.returncode == 128 + signal.SIGTERM, errors
-    steps = [line["env_steps"] for line in Folder.open(folder / "run").metrics.read() if line["seed"] == 0]
+        alone.kill()
+    assert f"resumes from step {began:,}" in out
+    assert alone.returncode == 128 + signal.SIGTERM, errors
+    steps = [
+        int(line["env_steps"]) for line in Folder.open(folder / "run").metrics.read() if line["seed"] == 0
+    ]
     assert steps == list(range(100, steps[-1] + 1, 100)), "no chunk is missing, and none is there twice"
 
 

@@ -7,15 +7,13 @@ from typing import TypeAlias
 from jaxtyping import PyTree
 
 from emcts.agents.bdqn.settings import compose as compose_bdqn
+from emcts.agents.builtin_tasks import deep_sea, minatar, subleq
 from emcts.agents.mcts.variants import VARIANTS, Variant, learned
 from emcts.agents.mcts.variants import compose as compose_variant
 from emcts.agents.presets import deep_sea as deep_sea_presets
 from emcts.agents.presets import minatar as minatar_presets
 from emcts.agents.presets import subleq as subleq_presets
 from emcts.agents.task import Task
-from emcts.agents.tasks.deep_sea import deep_sea
-from emcts.agents.tasks.minatar import minatar
-from emcts.agents.tasks.subleq import subleq
 from emcts.envs.minatar import GAMES
 from emcts.registry import lookup
 from emcts.training.catalogue import Catalogue

@@ -1,7 +1,7 @@
-"""The console script `emcts`: parses, calls, prints.
+"""The console script `emcts`: parses arguments, calls the package and prints.
 
-Each group of commands is a module with a table `COMMANDS`, or, where the options depend on the arguments before them,
-with a function `main` of its own.
+Each group of commands is a module with a table `COMMANDS`, or with a function `main` where the options depend on the
+arguments before them.
 """
 
 import importlib
@@ -12,20 +12,20 @@ import tyro
 
 GROUPS = {
     "train": "train an agent on an environment, several seeds at once",
-    "resume": "go on with a run that was stopped, or for longer",
-    "evaluate": "play with what a run has learned",
-    "plot": "learning curves of one run, or of several in one picture",
+    "resume": "continue a run that was stopped, or extend it",
+    "evaluate": "run evaluation episodes with a trained run",
+    "plot": "plot learning curves of one run, or of several in one figure",
     "runs": "list the runs of a folder",
-    "demo": "E-AZ against AZ in Deep Sea, as a table and a picture",
-    "sweep": "many runs of one's own, from a file or a grid, here or on a cluster",
-    "reproduce": "a figure or table of the paper, from its sweep to its picture",
-    "bench": "speed against the peers, in one run",
+    "demo": "compare E-AZ and AZ on Deep Sea, as a table and a figure",
+    "sweep": "train many runs from a file or a grid, on this machine or a cluster",
+    "reproduce": "reproduce a figure or table of the paper",
+    "bench": "measure the speed, and compare it with other libraries",
     "subleq": "run, assemble, disassemble and enumerate SUBLEQ programs",
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs one command. Bad input ends with exit code 2 and one line that says what to do."""
+    """Runs one command. Bad input exits with code 2 and one line that says what to do."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_overview())
@@ -50,7 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _overview() -> str:
     rows = [f"  {name:<10} {what}" for name, what in GROUPS.items()]
-    return "\n".join(["usage: emcts COMMAND ...", "", *rows, "", "emcts COMMAND --help says more."])
+    return "\n".join(
+        ["usage: emcts COMMAND ...", "", *rows, "", "emcts COMMAND --help shows the options of a command."]
+    )
 
 
 def _fail(message: str) -> None:

@@ -22,8 +22,8 @@ from emcts.experiments.demo import (
     training,
     treasure_steps,
 )
-from emcts.runs.display import Clock, Display, display_for
-from emcts.runs.summary import Latest, absorb, to_lines
+from emcts.runs.logging.display import Clock, Display, display_for
+from emcts.runs.logging.metrics import LatestMetrics, to_lines, with_lines
 
 
 def demo(*, size: int = 20, seeds: int = 4, steps: int = 6000, out: Path = Path("demo")) -> None:
@@ -69,11 +69,11 @@ def _watch(
     """Shows an agent learn until it has made `last` steps, or all seeds have solved the task."""
     seen, clock, began = [first], Clock(), time.monotonic()
     seeds = range(settings.seeds)
-    latest: Latest = {}
+    latest: LatestMetrics = {}
     while True:
         now = seen[-1]
-        latest = absorb(latest, to_lines(seeds, now.progress, time.monotonic() - began))
-        display.show(clock.standing(now.env_steps, last, latest))
+        latest = with_lines(latest, to_lines(seeds, now.progress, time.monotonic() - began))
+        display.show(clock.progress(now.env_steps, last, latest))
         if now.env_steps >= last or (until_solved and now.solved):
             return seen
         seen.append(next(rest))

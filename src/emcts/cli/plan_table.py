@@ -6,7 +6,7 @@ from rich import box
 from rich.table import Table
 
 from emcts.experiments.plan import Planned
-from emcts.experiments.progress import duration
+from emcts.runs.logging.display import duration
 
 
 def plan_table(title: str, planned: Sequence[Planned]) -> Table:

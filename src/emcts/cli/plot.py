@@ -1,18 +1,18 @@
-"""`emcts plot`: learning curves of one run, or of several in one picture."""
+"""`emcts plot`: learning curves of one run, or of several in one figure."""
 
 from pathlib import Path
 
 from tyro.conf import Positional
 
+from emcts.runs.curves import write_table
 from emcts.runs.figure import draw_comparison, draw_run
 from emcts.runs.folder import Folder
-from emcts.runs.table import write_table
 
 
 def plot(
     runs: Positional[tuple[Path, ...]], /, *, out: Path | None = None, table: Path | None = None
 ) -> None:
-    """Draws from the files of runs: one with all its seeds and maps, several as means with standard errors.
+    """Plots from the files of runs: one with all its seeds and maps, several as means with standard errors.
 
     Args:
         runs: the folders.
@@ -22,9 +22,9 @@ def plot(
     if not runs:
         raise ValueError("name a run to plot: `emcts runs` lists them")
     if out is None and len(runs) > 1:
-        raise ValueError("a picture of several runs needs a place: add --out comparison.png")
+        raise ValueError("a figure of several runs needs a file: add --out comparison.png")
     if out is not None and out.suffix != ".png":
-        raise ValueError(f"--out {out}: pictures are PNG files, choose a name that ends in .png")
+        raise ValueError(f"--out {out}: figures are PNG files, choose a name that ends in .png")
     folders = [Folder.open(run) for run in runs]
     if len(folders) == 1:
         print(draw_run(folders[0], out or folders[0].path / "figure.png"))

@@ -1,4 +1,4 @@
-"""`emcts resume`: goes on with a run, as if it had never stopped."""
+"""`emcts resume`: continues a run as if it had never stopped."""
 
 import dataclasses
 import shlex
@@ -7,37 +7,37 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emcts.agents import catalogue as installed_agents
-from emcts.cli.together import Together, join
-from emcts.cli.train import drive_to_the_end, parse
-from emcts.runs import team
-from emcts.runs.config import TOTAL, plain, refuse_changes, stored_settings
+from emcts.cli.distributed import DistributedOptions, join_process_group
+from emcts.cli.train import LoggerNames, parse, train_run
+from emcts.runs import process_group
+from emcts.runs.config import TOTAL, override, plain, refuse_changes, stored_settings
 from emcts.runs.folder import Folder
+from emcts.runs.logging.loggers import DEFAULT_LOGGERS, check_loggers
 from emcts.training.catalogue import Catalogue
 
-USAGE = """usage: emcts resume RUN [--steps N] [--wandb] [--devices SEEDSxDATA] [--distributed ...]
+USAGE = """usage: emcts resume RUN [--steps N] [--loggers NAME ...] [--devices SEEDSxDATA] [--distributed ...]
 
-Goes on from the newest sound checkpoint, and ends as `emcts train` does. The settings stay those that the run began
-with; only the number of steps may be raised. Devices and processes may be others than before, and any number of them;
-`emcts train ENVIRONMENT --agent AGENT --help` tells of these options. `emcts runs` lists the runs."""
+Continues from the newest intact checkpoint, and ends as `emcts train` does. A run keeps the settings that it was
+started with; only the number of steps may be raised. The number of devices and processes may change;
+`emcts train ENVIRONMENT --agent AGENT --help` describes these options. `emcts runs` lists the runs."""
 
 
 @dataclass(frozen=True)
-class Options(Together):
-    """How to go on."""
+class Options(DistributedOptions):
+    """How to continue."""
 
     steps: int | None = None
-    """Train to so many environment steps of each seed, more than before."""
-    wandb: bool = False
-    """Also send the metrics to Weights & Biases."""
+    """Train to this number of environment steps of each seed, more than before."""
+    loggers: LoggerNames = DEFAULT_LOGGERS
 
 
 def main(arguments: Sequence[str]) -> None:
-    join(arguments)
+    join_process_group(arguments)
     resume(arguments, installed_agents.installed())
 
 
 def resume(arguments: Sequence[str], catalogue: Catalogue) -> None:
-    """Reads the run's settings, and refuses any option that would change one."""
+    """Continues a run. An option that would change one of its settings is an error."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE)
         return
@@ -49,9 +49,10 @@ def resume(arguments: Sequence[str], catalogue: Catalogue) -> None:
         Options(), stored_settings(config, catalogue), arguments[1:], f"emcts resume {arguments[0]}"
     )
     if options.steps is not None:
-        settings = dataclasses.replace(settings, **{TOTAL: options.steps})
+        settings = override(settings, {TOTAL: options.steps})
     refuse_changes(config.settings, plain(settings))
-    trainer = options.placed(catalogue.trainer(config.environment, config.agent, settings, config.seeds))
-    if plain(settings) != config.settings and team.leads():
+    check_loggers(options.loggers)
+    trainer = options.place(catalogue.trainer(config.environment, config.agent, settings, config.seeds))
+    if plain(settings) != config.settings and process_group.is_leader():
         folder.write_config(dataclasses.replace(config, settings=plain(settings)), folder.provenance())
-    drive_to_the_end(trainer, folder, shlex.join(["emcts", "resume", *arguments]), options.wandb)
+    train_run(trainer, folder, shlex.join(["emcts", "resume", *arguments]), options.loggers)

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional
 
-from emcts.runs.status import Status, find_runs, status
+from emcts.runs.folder import Status, find_runs, status
 
 COLUMNS = ("run", "environment", "agent", "seeds", "steps", "return", "solved", "state")
 
@@ -16,11 +16,11 @@ def runs(folder: Positional[Path] = Path("runs"), /) -> None:
     """Lists the runs of a folder, as of their last checkpoints.
 
     Args:
-        folder: where the runs are.
+        folder: the folder of the runs.
     """
     found = find_runs(folder)
     if not found:
-        print(f"no runs in {folder}: `emcts train` makes one")
+        print(f"no runs in {folder}: `emcts train` creates one")
         return
     table = Table()
     for column in COLUMNS:

@@ -22,7 +22,7 @@ from emcts.experiments.setting_values import values_in
 from emcts.experiments.sweep import Row, folders_of
 from emcts.experiments.sweep_file import SUFFIX, read_sweep
 from emcts.registry import lookup
-from emcts.runs.status import status
+from emcts.runs.folder import status
 from emcts.training.catalogue import Catalogue
 
 

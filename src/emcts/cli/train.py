@@ -1,106 +1,112 @@
-"""`emcts train`: a new run. Which options there are depends on the environment, the agent and the preset."""
+"""`emcts train`: a new run. Its options depend on the environment, the agent and the preset."""
 
 import argparse
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import tyro
 from rich.console import Console
 
 from emcts.agents import catalogue as installed_agents
-from emcts.cli.together import Together, join, others_may_die, shared_folder
+from emcts.cli.distributed import (
+    DistributedOptions,
+    create_shared_folder,
+    explain_lost_process,
+    join_process_group,
+)
 from emcts.registry import lookup
-from emcts.runs import team
-from emcts.runs.board import WeightsAndBiases, check_wandb
-from emcts.runs.config import Config, Schedule, plain, sized
-from emcts.runs.display import display_for
+from emcts.runs import process_group
+from emcts.runs.config import CheckpointSchedule, Config, plain, resolve
 from emcts.runs.drive import drive
 from emcts.runs.folder import Folder, next_free
+from emcts.runs.logging.display import display_for
+from emcts.runs.logging.loggers import DEFAULT_LOGGERS, LOGGERS, check_loggers
 from emcts.runs.provenance import provenance
-from emcts.runs.trainer import Trainer
 from emcts.training.catalogue import Catalogue
+from emcts.training.progress import Trainer
+
+OptionsT = TypeVar("OptionsT")
+SettingsT = TypeVar("SettingsT")
+LoggerNames = Annotated[
+    tuple[str, ...], tyro.conf.arg(help=f"Loggers that receive the metrics: any of {', '.join(LOGGERS)}.")
+]
 
 DEFAULT_SEEDS = 4
-ENDINGS = """Ctrl-C or SIGTERM finishes the chunk, saves and leaves with exit code 130 or 143; `emcts resume` goes on.
-A loss that is not finite leaves with 1, bad input and a full disk with 2."""
+EXIT_CODES = """Ctrl-C or SIGTERM finishes the chunk, saves and exits with code 130 or 143; `emcts resume` continues.
+A loss that is not finite exits with 1, bad input and a full disk with 2."""
 
 
 @dataclass(frozen=True)
-class Options(Together):
-    """How to run, whatever is trained."""
+class Options(DistributedOptions):
+    """Options of a run that do not depend on what is trained."""
 
     seeds: int | None = None
-    """Train so many seeds, from 0 on, side by side. 4 if not given."""
+    """Train this number of seeds, from 0 on, at the same time. 4 if not given."""
     seed_list: tuple[int, ...] = ()
     """Train these seeds instead."""
     out: Path | None = None
-    """A folder for the run. If not given: runs/ENVIRONMENT-AGENT-NUMBER."""
-    checkpoint_seconds: float = Schedule.seconds
-    """Save after the first chunk that ends so long after the last save."""
-    checkpoint_chunks: int | None = Schedule.chunks
-    """Save after so many chunks instead."""
-    keep_checkpoints: int = Schedule.keep
-    """Keep the last checkpoints, so many, and the best by return."""
-    wandb: bool = False
-    """Also send the metrics to Weights & Biases."""
+    """The folder of the run. If not given: runs/ENVIRONMENT-AGENT-NUMBER."""
+    checkpoint_seconds: float = CheckpointSchedule.seconds
+    """Save after the first chunk that ends this long after the last save."""
+    checkpoint_chunks: int | None = CheckpointSchedule.chunks
+    """Save after this number of chunks instead."""
+    keep_checkpoints: int = CheckpointSchedule.keep
+    """Keep this number of the last checkpoints, and the best by return."""
+    loggers: LoggerNames = DEFAULT_LOGGERS
 
     def all_seeds(self) -> tuple[int, ...]:
         if self.seed_list and self.seeds is not None:
-            raise ValueError("--seeds and --seed-list both say which seeds to train: give one of them")
+            raise ValueError("--seeds and --seed-list exclude each other: give one of them")
         if self.seeds is not None and self.seeds < 1:
             raise ValueError(f"--seeds {self.seeds}: give at least 1")
         return self.seed_list or tuple(range(self.seeds or DEFAULT_SEEDS))
 
-    def schedule(self) -> Schedule:
-        return Schedule(self.checkpoint_seconds, self.checkpoint_chunks, self.keep_checkpoints)
+    def schedule(self) -> CheckpointSchedule:
+        return CheckpointSchedule(self.checkpoint_seconds, self.checkpoint_chunks, self.keep_checkpoints)
 
 
 def main(arguments: Sequence[str]) -> None:
-    join(arguments)
+    join_process_group(arguments)
     train(arguments, installed_agents.installed())
 
 
 def train(arguments: Sequence[str], catalogue: Catalogue) -> None:
-    """Reads environment, agent and preset; then, with the preset's values as defaults, every other option."""
+    """Parses environment, agent and preset, then every other option with the preset's values as defaults."""
     environment, agent, preset, rest = _choose(arguments, catalogue)
     defaults = catalogue.settings(environment, agent, preset)
     options, settings = parse(Options(), defaults, rest, f"emcts train {environment} --agent {agent}")
-    settings = sized(settings)
+    settings = resolve(settings)
     config = Config(environment, agent, preset, options.all_seeds(), plain(settings), options.schedule())
-    trainer = options.placed(catalogue.trainer(environment, agent, settings, config.seeds))
-    if options.wandb:
-        check_wandb()
+    trainer = options.place(catalogue.trainer(environment, agent, settings, config.seeds))
+    check_loggers(options.loggers)
     command = shlex.join(["emcts", "train", *arguments])
-    out = options.out or Path(team.told_text(str(next_free(Path("runs"), environment, agent))))
-    folder = shared_folder(lambda path: Folder.create(path, config, provenance(command)), out)
-    drive_to_the_end(trainer, folder, command, options.wandb)
+    out = options.out or Path(process_group.broadcast_text(str(next_free(Path("runs"), environment, agent))))
+    folder = create_shared_folder(lambda path: Folder.create(path, config, provenance(command)), out)
+    train_run(trainer, folder, command, options.loggers)
 
 
-def drive_to_the_end(trainer: Trainer, folder: Folder, command: str, wandb: bool) -> None:
-    """Trains, and leaves with the exit code that the ending calls for."""
+def train_run(trainer: Trainer, folder: Folder, command: str, loggers: Sequence[str]) -> None:
+    """Trains a run to its end, and exits with the code of its result unless that is 0."""
     config = folder.config()
-    boards = [WeightsAndBiases(folder.path, config.to_json())] if wandb and team.leads() else []
     title = f"{folder.path}: {config.agent} on {config.environment}, {len(config.seeds)} seeds"
-    with others_may_die(folder):
-        ending = drive(trainer, folder, display_for(Console(), title), command, boards)
-    if ending.exit_code:
-        raise SystemExit(ending.exit_code)
+    with explain_lost_process(folder):
+        result = drive(trainer, folder, display_for(Console(), title), command, loggers)
+    if result.exit_code:
+        raise SystemExit(result.exit_code)
 
 
-def parse(options: Any, settings: Any, arguments: Sequence[str], prog: str) -> tuple[Any, Any]:
-    """Both from one command line, with their present values as defaults."""
-    names = ("options", "settings")
-    values = (options, settings)
-    # Without a name of their own, the fields of both become options side by side.
-    fields = [
-        (name, Annotated[type(value), tyro.conf.arg(name="")])
-        for name, value in zip(names, values, strict=True)
-    ]
+def parse(
+    options: OptionsT, settings: SettingsT, arguments: Sequence[str], prog: str
+) -> tuple[OptionsT, SettingsT]:
+    """Parses two dataclasses from one command line, with the given values as defaults."""
+    values = {"options": options, "settings": settings}
+    # An empty name puts the fields of both at the top level.
+    fields = [(name, Annotated[type(value), tyro.conf.arg(name="")]) for name, value in values.items()]
     both_type: Any = make_dataclass("Both", fields)
-    both: Any = tyro.cli(both_type, prog=prog, args=arguments, default=both_type(*values), description="")
+    both: Any = tyro.cli(both_type, prog=prog, args=arguments, default=both_type(**values), description="")
     return both.options, both.settings
 
 
@@ -120,9 +126,9 @@ def _choose(arguments: Sequence[str], catalogue: Catalogue) -> tuple[str, str, s
         print(_overview(catalogue, environment))
         raise SystemExit(0)
     if chosen.agent is None:
-        raise ValueError(f"which agent? Add --agent, one of {', '.join(catalogue.agents(environment))}")
+        raise ValueError(f"no agent given: add --agent, one of {', '.join(catalogue.agents(environment))}")
     agent = chosen.agent
-    lookup(catalogue.agents(environment), agent, f"agent of {environment}")
+    lookup(catalogue.agents(environment), agent, "agent")
     if chosen.preset is not None:
         lookup(dict.fromkeys(catalogue.presets(environment, agent)), chosen.preset, "preset")
     return environment, agent, chosen.preset, rest
@@ -130,15 +136,15 @@ def _choose(arguments: Sequence[str], catalogue: Catalogue) -> tuple[str, str, s
 
 def _overview(catalogue: Catalogue, environment: str | None = None) -> str:
     lines = ["usage: emcts train ENVIRONMENT --agent AGENT [--preset PRESET] [--out FOLDER] [every setting]"]
+    which = catalogue.environments if environment is None else (environment,)
+    agents = {name: what for each in which for name, what in catalogue.agents(each).items()}
     if environment is None:
-        agents = {n: w for each in catalogue.environments for n, w in catalogue.agents(each).items()}
         lines += ["", "environments:", *_described(catalogue.environments)]
     else:
-        agents = catalogue.agents(environment)
         lines += ["", *_presets(catalogue, environment), "The first is the default."]
     lines += ["", "agents:", *_described(agents)]
     return "\n".join(
-        [*lines, "", ENDINGS, "emcts train ENVIRONMENT --agent AGENT --help shows every setting."]
+        [*lines, "", EXIT_CODES, "emcts train ENVIRONMENT --agent AGENT --help shows every setting."]
     )
 
 
@@ -147,7 +153,7 @@ def _described(names: Mapping[str, str]) -> list[str]:
 
 
 def _presets(catalogue: Catalogue, environment: str) -> list[str]:
-    """One line for all agents, or one for those that share their presets."""
+    """Returns one line for all agents, or one for each group of agents that share their presets."""
     shared: dict[tuple[str, ...], list[str]] = {}
     for agent in catalogue.agents(environment):
         shared.setdefault(catalogue.presets(environment, agent), []).append(agent)

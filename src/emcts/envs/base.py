@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from emcts.types import Key, Replaceable, record
+from emcts.types import JSON, Key, Replaceable, record
 
 State = TypeVar("State")
 Tree = TypeVar("Tree")
@@ -133,7 +133,7 @@ class PackableEnvironment(Environment[State], Protocol[State]):
 class ArtifactRecord:
     """An artifact as a run stores it: JSON data that identifies it, text for people, and the suffix of a text file."""
 
-    data: Mapping[str, object]
+    data: Mapping[str, JSON]
     text: str
     suffix: str
 
@@ -179,6 +179,3 @@ def artifact_of(env: Environment[State], state: State) -> PyTree:
 def tree_where(condition: Bool[Array, ""], if_true: Tree, if_false: Tree) -> Tree:
     """Selects one of two pytrees of the same structure, leaf by leaf: `jnp.where` for pytrees."""
     return jax.tree.map(lambda yes, no: jnp.where(condition, yes, no), if_true, if_false)
-
-
-choose = tree_where

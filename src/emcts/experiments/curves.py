@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from emcts.experiments.evidence import Evidence, known_mean
 from emcts.experiments.results import Line, Table, lines_of, number, values
 from emcts.experiments.statistics import estimate, interquartile_mean, permutation_test
-from emcts.runs.figure import Curve
+from emcts.runs.curves import Curve
 
 POINTS = 120  # of each curve, at most: enough for a picture, few enough for a small file
 RESAMPLES = 200

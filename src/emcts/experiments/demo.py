@@ -11,11 +11,11 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure, SubFigure
 
 from emcts.agents import catalogue, deep_sea
+from emcts.agents.trainer import SeedTrainer
 from emcts.envs import DeepSea
-from emcts.envs.deep_sea.render import write_png
-from emcts.runs.figure import Curve
-from emcts.runs.trainer import Progress
-from emcts.training.seeds import SeedTrainer
+from emcts.runs.curves import Curve
+from emcts.runs.figure import write_png
+from emcts.training.progress import Progress
 
 AGENTS = {"e-az": "E-AZ", "az": "AZ"}
 CURVES = {"return": "return without exploring", "states_discovered": "cells seen"}

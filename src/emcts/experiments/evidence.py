@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from emcts.envs.deep_sea import GOAL_REWARD, MOVE_COST, SOLVED_BELOW
 from emcts.experiments.results import Cell, Line, Table, number
 from emcts.experiments.sweep import Row
-from emcts.runs.figure import Curve, curve
+from emcts.runs.curves import Curve, curve
 from emcts.runs.folder import Folder
 
 STEPS = ("first_goal_step", "solved_step", "regret_step")
@@ -109,12 +109,12 @@ def _regret_of_chunks(folder: Folder) -> dict[int, int]:
     played: dict[int, float] = {}
     solved: dict[int, int] = {}
     for line in folder.metrics.read():
-        seed, episodes = line["seed"], line.get("episodes", 0.0)
+        seed, episodes = int(line["seed"]), line.get("episodes", 0.0)
         earned[seed] = earned.get(seed, 0.0) + episodes * line.get("train_return", 0.0)
         played[seed] = played.get(seed, 0.0) + episodes
         regret = 1 - earned[seed] / max(played[seed], 1) / (GOAL_REWARD - MOVE_COST)
         if regret < SOLVED_BELOW:
-            solved.setdefault(seed, line["env_steps"])
+            solved.setdefault(seed, int(line["env_steps"]))
     return solved
 
 
@@ -132,7 +132,7 @@ def _made(row: Row, folder: Folder) -> dict[str, Any]:
         "seconds": max((seed["seconds"] for seed in summary.get("seeds", [])), default=0.0),
         "state": summary.get("state"),
         **by,
-        "command": relative(by["command"] or ""),
+        "command": relative(summary.get("command") or ""),
     }
 
 

@@ -9,8 +9,8 @@ from rich.console import Console
 from emcts.experiments.plan import Planned, this_device
 from emcts.experiments.progress import SweepDisplay, Tally
 from emcts.experiments.sweep import Job
-from emcts.runs.display import display_for
 from emcts.runs.drive import drive
+from emcts.runs.logging.display import display_for
 from emcts.training.catalogue import Catalogue
 
 Load = Callable[[], Catalogue]

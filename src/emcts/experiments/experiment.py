@@ -6,11 +6,11 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from emcts.envs.deep_sea.render import write_png
 from emcts.experiments.evidence import Evidence, relative
 from emcts.experiments.results import Results, Tables
 from emcts.experiments.sweep import Row, folders_of
-from emcts.runs import atomic
+from emcts.runs.figure import write_png
+from emcts.runs.files import replace_atomically
 from emcts.runs.folder import Folder
 from emcts.runs.provenance import provenance
 from emcts.training.catalogue import Catalogue
@@ -78,4 +78,4 @@ class Experiment:
     def draw_from(self, results: Results) -> Path:
         """The picture, from the tables in the folder alone."""
         figure = self.draw(results.read())
-        return atomic.replace(results.folder / f"{self.name}.png", lambda file: write_png(figure, file))
+        return replace_atomically(results.folder / f"{self.name}.png", lambda file: write_png(figure, file))

@@ -10,7 +10,7 @@ from emcts.experiments.deep_sea_rows import sea_rows
 from emcts.experiments.evidence import Evidence
 from emcts.experiments.experiment import Experiment
 from emcts.experiments.results import Line, Table, Tables, lines_of, number, values
-from emcts.runs.maps import MapHistory
+from emcts.runs.logging.maps import MapHistory
 
 SIZE, SEEDS = 40, 20
 SHARES = (1 / 8, 1 / 4, 1 / 2, 1.0)  # of the time to the treasure, at which maps are shown

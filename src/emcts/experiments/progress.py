@@ -3,10 +3,9 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 
 from emcts.experiments.sweep import Job
-from emcts.runs.display import Display, LiveDisplay, Standing
+from emcts.runs.logging.display import Display, LiveDisplay, RunProgress, duration
 
 
 @dataclass
@@ -47,12 +46,12 @@ class Tally:
     def line(self) -> str:
         """How the whole sweep stands."""
         over = sum(done >= work for done, work in zip(self.done, self.work, strict=True))
-        left = duration(self.seconds_left)
+        left = duration(self.seconds_left, "unknown time")
         return f"sweep: {over} of {len(self.work)} runs over, {self.share:.0%} of the steps, {left} left"
 
 
 @dataclass
-class SweepDisplay:
+class SweepDisplay(Display):
     """Shows each run as `emcts train` would, and with it how the whole sweep stands: in the title on a terminal, else
     in a line now and then.
     """
@@ -65,19 +64,13 @@ class SweepDisplay:
     seconds: float = 60.0
     told_at: float = field(default_factory=time.monotonic)
 
-    def __enter__(self) -> "SweepDisplay":
-        self.inner.__enter__()
-        return self
+    def open(self) -> None:
+        self.inner.open()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.inner.__exit__(kind, error, traceback)
+    def close(self) -> None:
+        self.inner.close()
 
-    def show(self, standing: Standing) -> None:
+    def show(self, standing: RunProgress) -> None:
         work = self.tally.work[self.job]
         self.tally.done[self.job] = min(standing.env_steps * len(self.jobs[self.job].seeds), work)
         if standing.steps_per_second is not None:
@@ -91,12 +84,3 @@ class SweepDisplay:
 
     def say(self, text: str) -> None:
         self.inner.say(text)
-
-
-def duration(seconds: float | None) -> str:
-    """In hours, minutes and seconds."""
-    if seconds is None:
-        return "unknown time"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}"

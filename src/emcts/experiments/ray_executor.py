@@ -21,7 +21,7 @@ from emcts.experiments.share import Share
 from emcts.experiments.sweep import Job
 from emcts.experiments.watching import Watch, Watched, watch_on
 from emcts.experiments.worker import Seen, Terminated, Told, device_name, see, train, version
-from emcts.runs.interruption import Interruption
+from emcts.runs.process_group import Interruption
 
 RETRIES = 3  # of a run whose worker dies
 LOOK_SECONDS = 1.0  # between two looks at the folders

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emcts.runs import atomic
+from emcts.runs.files import write_atomically
 
 MADE = "made.json"
 
@@ -30,8 +30,8 @@ class Results:
         self.folder.mkdir(parents=True, exist_ok=True)
         for name, table in tables.items():
             if table:
-                atomic.write(self.folder / f"{name}.csv", _to_csv(table))
-        atomic.write(self.folder / MADE, json.dumps(made, indent=2) + "\n")
+                write_atomically(self.folder / f"{name}.csv", _to_csv(table))
+        write_atomically(self.folder / MADE, json.dumps(made, indent=2) + "\n")
 
     def read(self) -> dict[str, list[dict[str, Cell]]]:
         """Every table, with numbers as numbers and what was empty as None."""

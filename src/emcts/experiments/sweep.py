@@ -7,14 +7,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from emcts.runs.config import TOTAL, Config, Schedule, flat, plain, refuse_changes, sized, sized_as
-from emcts.runs.folder import Folder
+from emcts.runs.config import (
+    TOTAL,
+    CheckpointSchedule,
+    Config,
+    flat,
+    plain,
+    refuse_changes,
+    resolve,
+    resolve_as,
+)
+from emcts.runs.folder import Folder, find_runs, status
 from emcts.runs.provenance import provenance
-from emcts.runs.status import find_runs, status
-from emcts.runs.trainer import Trainer
 from emcts.training.catalogue import Catalogue
+from emcts.training.progress import Trainer
 
-WHEN_SAVED = Schedule(seconds=300.0, keep=2)
+WHEN_SAVED = CheckpointSchedule(seconds=300.0, keep=2)
 SPACING = "steps_between_evaluations"
 PACE = (TOTAL, SPACING)  # how long and how often one looks: not what is trained
 
@@ -70,7 +78,7 @@ class Row:
 
     def differences(self, config: Config, catalogue: Catalogue) -> dict[str, list[Any]]:
         """The settings that a run does not share with this row, as [the run's, the row's]; None where one has none."""
-        ours = dict(flat(plain(sized_as(self.settings(catalogue), config.settings))))
+        ours = dict(flat(plain(resolve_as(self.settings(catalogue), config.settings))))
         theirs = dict(flat(config.settings))
         names = sorted(name for name in ours.keys() | theirs.keys() if name not in PACE)
         return {
@@ -115,12 +123,12 @@ class Job:
         settings = self.row.settings(catalogue)
         if not self.begun:
             names = (self.row.environment, self.row.agent, self.row.preset)
-            config = Config(*names, self.seeds, plain(sized(settings)), WHEN_SAVED)
+            config = Config(*names, self.seeds, plain(resolve(settings)), WHEN_SAVED)
             return Folder.create(self.path, config, provenance(command))
         folder = Folder.open(self.path)
         config = folder.config()
         longest = max(config.total_env_steps or 0, self.total_env_steps)
-        wanted = plain(sized_as(dataclasses.replace(settings, **{TOTAL: longest}), config.settings))
+        wanted = plain(resolve_as(dataclasses.replace(settings, **{TOTAL: longest}), config.settings))
         try:
             refuse_changes(config.settings, wanted)
         except ValueError as error:
@@ -134,7 +142,7 @@ class Job:
     def trainer(self, catalogue: Catalogue, folder: Folder) -> Trainer:
         stored = folder.config().settings
         settings = dataclasses.replace(self.row.settings(catalogue), **{TOTAL: stored.get(TOTAL)})
-        settings = sized_as(settings, stored)
+        settings = resolve_as(settings, stored)
         return catalogue.trainer(self.row.environment, self.row.agent, settings, self.seeds)
 
 

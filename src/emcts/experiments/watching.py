@@ -16,8 +16,8 @@ from rich.text import Text
 
 from emcts.experiments.progress import Tally
 from emcts.experiments.sweep import Job
-from emcts.runs.display import Clock, Standing
-from emcts.runs.summary import Latest, absorb
+from emcts.runs.logging.display import Clock, RunProgress
+from emcts.runs.logging.metrics import LatestMetrics, with_lines
 
 LINE_SECONDS = 30.0
 
@@ -28,8 +28,8 @@ class Watched:
 
     number: int
     job: Job
-    latest: Latest = field(default_factory=dict)
-    standing: Standing | None = None
+    latest: LatestMetrics = field(default_factory=dict)
+    standing: RunProgress | None = None
 
     def __post_init__(self) -> None:
         self._locked_before = self._locked = _changed(self.job.path / ".lock")
@@ -59,9 +59,9 @@ class Watched:
             return
         self._read += len(whole) + len(end)
         if whole:
-            self.latest = absorb(self.latest, [json.loads(line) for line in whole.splitlines()])
-            steps = max(line["env_steps"] for line in self.latest.values())
-            self.standing = self._clock.standing(steps, self.job.total_env_steps, self.latest)
+            self.latest = with_lines(self.latest, [json.loads(line) for line in whole.splitlines()])
+            steps = max(int(line["env_steps"]) for line in self.latest.values())
+            self.standing = self._clock.progress(steps, self.job.total_env_steps, self.latest)
 
     def count(self, tally: Tally) -> None:
         """Enters what was read."""

@@ -11,9 +11,9 @@ from pathlib import Path
 from emcts.experiments.executors import Load
 from emcts.experiments.plan import this_device
 from emcts.experiments.sweep import Job
-from emcts.runs.display import NoDisplay
 from emcts.runs.drive import drive
 from emcts.runs.folder import Folder
+from emcts.runs.logging.display import Display
 from emcts.runs.provenance import commit
 
 STOPPED_BY_SIGTERM = 128 + signal.SIGTERM
@@ -43,7 +43,7 @@ class Terminated(Exception):
     """Somebody took the worker away while it trained: the run was saved, and goes on elsewhere."""
 
 
-class Quiet(NoDisplay):
+class Quiet(Display):
     """A display for nobody, which keeps what is said."""
 
     def __init__(self) -> None:

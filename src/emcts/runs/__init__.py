@@ -1,1 +1,1 @@
-"""Runs: folders that training fills, that survive a crash, and from which it goes on bit for bit."""
+"""Runs: folders that training writes, that survive a crash, and that resume bit for bit."""

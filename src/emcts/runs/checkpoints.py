@@ -1,8 +1,8 @@
-"""Checkpoints: whole training states in a folder, checked when they are read.
+"""Checkpoints: complete training states in a folder, verified when they are read.
 
-A checkpoint is a folder `step-<env steps>` with the arrays, written by orbax, and `manifest.json`, which says what the
-arrays are and what every file sums to. It is written under another name and renamed when it is complete. Where several
-processes train a run, each writes the parts of its devices, and the one that leads does all the rest.
+A checkpoint is a folder `step-<env steps>` with the arrays, written by orbax, and `manifest.json`, which describes the
+arrays and has the checksum of every file. It is written under another name and renamed when it is complete. Where
+several processes train a run, each writes the shards of its devices, and the leader does everything else.
 """
 
 import json
@@ -14,14 +14,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
+import jax
 import numpy as np
 import orbax.checkpoint as ocp
 from jaxtyping import PyTree
 
-from emcts.runs import atomic, team
-from emcts.runs.leaves import Leaf, describe, from_host, numbers, refuse_mismatch
+from emcts.runs import process_group
+from emcts.runs.config import RunIdentity
+from emcts.runs.files import DiskFull, is_full_disk, sync, write_atomically
+from emcts.runs.leaves import Leaf, arrays_of, describe, from_host, refuse_mismatch
 
 PARTIAL = ".partial-"
 BLOCK = 1 << 20
@@ -29,12 +32,31 @@ SPARE = 1.1  # of the bytes of the arrays, for what orbax writes around them
 
 
 class Damaged(ValueError):
-    """A checkpoint whose files are not what was written."""
+    """The files of a checkpoint are not those that were written."""
+
+
+class StoredLeaf(TypedDict):
+    """A `Leaf` in JSON."""
+
+    path: str
+    shape: list[int]
+    dtype: str
+    key_type: str | None
+
+
+class Manifest(TypedDict):
+    """The content of `manifest.json`. `files` has the size and checksum of each file."""
+
+    env_steps: int
+    score: float | None
+    identity: RunIdentity | None
+    leaves: list[StoredLeaf]
+    files: dict[str, list[int]]
 
 
 @dataclass(frozen=True)
 class Restored:
-    """A state from a checkpoint, and what is wrong with each that should have come before it."""
+    """A state from a checkpoint, and the problem of each damaged checkpoint that was tried before."""
 
     state: PyTree
     env_steps: int
@@ -49,7 +71,7 @@ class Checkpoints:
     keep: int = 3
 
     def steps(self) -> list[int]:
-        """The env steps of the checkpoints, damaged or not, in order."""
+        """Returns the env steps of the checkpoints in order, damaged or not."""
         names = (path.name.removeprefix("step-") for path in self.folder.glob("step-*"))
         return sorted(int(name) for name in names if name.isdigit())
 
@@ -61,25 +83,25 @@ class Checkpoints:
         state: PyTree,
         env_steps: int,
         score: float | None = None,
-        notes: Mapping[str, Any] | None = None,
+        identity: RunIdentity | None = None,
     ) -> Path:
-        """Adds a checkpoint, then removes those that are neither among the last nor the best."""
-        path = self._write(self.path(env_steps), state, env_steps, score, notes or {})
-        if team.leads():
+        """Adds a checkpoint, then removes all but the last ones and the best."""
+        path = self._write(self.path(env_steps), state, env_steps, score, identity)
+        if process_group.is_leader():
             self._prune(env_steps)
         return path
 
     def save_broken(self, state: PyTree, env_steps: int) -> Path:
-        """A state to look at, that `restore` leaves alone."""
-        return self._write(self.folder / f"broken-{env_steps:012}", state, env_steps, None, {})
+        """Saves a state for inspection, which `restore` ignores."""
+        return self._write(self.folder / f"broken-{env_steps:012}", state, env_steps, None, None)
 
     def restore(
         self, like: PyTree, *, best: bool = False, shardings: PyTree | None = None
     ) -> Restored | None:
-        """The newest good state, or the best; None if none was ever saved.
+        """Returns the newest intact state, or the best; None if none was ever saved.
 
-        `like` is a state or its shapes, and says what to expect. Damage leads to the next older one; a sound
-        checkpoint of other shapes is an error. `shardings` say where the arrays shall be, wherever they were before.
+        `like` is a state or its shapes: the expected structure. After a damaged checkpoint the next older one is tried;
+        an intact checkpoint of other shapes is an error. `shardings` place the arrays, wherever they were before.
         """
         steps = self.steps()[::-1]
         if best:
@@ -94,62 +116,62 @@ class Checkpoints:
             return Restored(state, env_steps, tuple(damaged))
         if damaged:
             raise ValueError(
-                f"no checkpoint in {self.folder} can be read: {'; '.join(damaged)}. Bring one back from a copy, "
+                f"no checkpoint in {self.folder} can be read: {'; '.join(damaged)}. Copy one back from a backup, "
                 "or start another run with the settings in config.json"
             )
         return None
 
-    def notes(self) -> Mapping[str, Any] | None:
-        """What was noted with the newest checkpoint that says so."""
+    def identity(self) -> RunIdentity | None:
+        """Returns the run that the newest checkpoint with a readable manifest belongs to."""
         for env_steps in self.steps()[::-1]:
             try:
-                return _manifest(self.path(env_steps))["notes"]
+                return _manifest(self.path(env_steps))["identity"]
             except Damaged:
                 continue
         return None
 
     def _write(
-        self, path: Path, state: PyTree, env_steps: int, score: float | None, notes: Mapping[str, Any]
+        self, path: Path, state: PyTree, env_steps: int, score: float | None, identity: RunIdentity | None
     ) -> Path:
-        leaves, arrays = describe(state), numbers(state)
+        leaves, arrays = describe(state), arrays_of(state)
         partial = self.folder / f"{PARTIAL}{path.name}"
-        if team.leads():
+        if process_group.is_leader():
             self.folder.mkdir(exist_ok=True)
             self._clear_partial()
             _check_space(self.folder, sum(array.nbytes for array in arrays))
             partial.mkdir()
-        team.wait(f"begin {path.name}")
+        process_group.wait_for_all(f"begin {path.name}")
         try:
             _write_arrays(partial / "arrays", arrays)
-            if team.leads():
+            if process_group.is_leader():
                 manifest = {
                     "env_steps": env_steps,
                     "score": score,
-                    "notes": notes,
+                    "identity": identity,
                     "leaves": [asdict(leaf) for leaf in leaves],
                     "files": _sums(partial),
                 }
-                atomic.write(partial / "manifest.json", json.dumps(manifest))
-                if path.exists():  # it was read as damaged, or the run would not be here again
+                write_atomically(partial / "manifest.json", json.dumps(manifest))
+                if path.exists():  # damaged, else the run would have continued after it
                     os.replace(path, self.folder / f"{PARTIAL}old-{path.name}")
                 os.replace(partial, path)
-                atomic.sync(self.folder)
-            team.wait(f"end {path.name}")
+                sync(self.folder)
+            process_group.wait_for_all(f"end {path.name}")
         except BaseException as error:
             shutil.rmtree(partial, ignore_errors=True)
-            if atomic.is_full_disk(error):
-                raise atomic.DiskFull(f"no space left for a checkpoint in {self.folder}") from error
+            if is_full_disk(error):
+                raise DiskFull(f"no space left for a checkpoint in {self.folder}") from error
             raise
-        if team.leads():
+        if process_group.is_leader():
             self._clear_partial()
         return path
 
     def _prune(self, newest: int) -> None:
-        """Later ones than the newest go too: they were damaged, or the run would have gone on from there."""
+        """Also removes checkpoints after the newest: they are damaged, else the run would have continued after them."""
         steps = [step for step in self.steps() if step <= newest]
         best = max(steps, key=lambda step: (self._score(step), step))
         for step in set(self.steps()) - {*steps[-self.keep :], best}:
-            # Renamed first: a removal that is cut short must not look like a damaged checkpoint.
+            # Renamed first, so that an interrupted removal does not look like a damaged checkpoint.
             gone = self.folder / f"{PARTIAL}old-{self.path(step).name}"
             os.replace(self.path(step), gone)
             shutil.rmtree(gone)
@@ -167,10 +189,13 @@ class Checkpoints:
 
 
 def read(path: Path, like: PyTree, shardings: PyTree | None = None) -> PyTree:
-    """The state of one checkpoint, of whatever name."""
+    """Returns the state of the checkpoint in a folder of any name."""
     manifest = _manifest(path)
     _check_sums(path, manifest["files"])
-    leaves = [Leaf(**{**leaf, "shape": tuple(leaf["shape"])}) for leaf in manifest["leaves"]]
+    leaves = [
+        Leaf(leaf["path"], tuple(leaf["shape"]), leaf["dtype"], leaf["key_type"])
+        for leaf in manifest["leaves"]
+    ]
     refuse_mismatch(leaves, like)
     try:
         arrays = _read_arrays(path / "arrays", leaves)
@@ -179,25 +204,27 @@ def read(path: Path, like: PyTree, shardings: PyTree | None = None) -> PyTree:
     return from_host(like, leaves, arrays, shardings)
 
 
-def _manifest(path: Path) -> dict[str, Any]:
+def _manifest(path: Path) -> Manifest:
     try:
         manifest = json.loads((path / "manifest.json").read_text())
-        return {name: manifest[name] for name in ("env_steps", "score", "notes", "leaves", "files")}
-    except (OSError, ValueError, KeyError, TypeError):
-        raise Damaged(f"{path.name} has no readable manifest.json") from None
+        if isinstance(manifest, dict) and manifest.keys() >= Manifest.__annotations__.keys():
+            return cast(Manifest, manifest)
+    except (OSError, ValueError):
+        pass
+    raise Damaged(f"{path.name} has no readable manifest.json")
 
 
 def _check_space(folder: Path, wanted: int) -> None:
-    """Before orbax begins: where it runs out of space, threads of its own print their tracebacks."""
+    """Raises an error before orbax starts, whose threads print tracebacks where they run out of space."""
     free = shutil.disk_usage(folder).free
     if free < wanted * SPARE:
-        raise atomic.DiskFull(
+        raise DiskFull(
             f"no space left for a checkpoint in {folder}: it takes {wanted / 1e6:,.0f} MB, {free / 1e6:,.0f} are free"
         )
 
 
-def _write_arrays(path: Path, arrays: list[Any]) -> None:
-    # Orbax refuses arrays without elements; their shape in the manifest says all of them.
+def _write_arrays(path: Path, arrays: list[jax.Array | np.ndarray]) -> None:
+    # Orbax refuses arrays without elements; the manifest has their shapes.
     named = {f"{index:05}": array for index, array in enumerate(arrays) if array.size}
     with _orbax() as checkpointer:
         checkpointer.save(path.absolute(), args=ocp.args.PyTreeSave(named))
@@ -217,9 +244,9 @@ def _read_arrays(path: Path, leaves: list[Leaf]) -> list[np.ndarray]:
 
 @contextmanager
 def _orbax() -> Iterator[ocp.Checkpointer]:
-    """Without compression, which takes most of the time of a save, and without its log.
+    """Opens orbax without compression, which takes most of the time of a save, and without its log.
 
-    For an error that it raises too, the log has pages, which would run across the display.
+    For an error that it also raises, it logs pages, which would break the display.
     """
     logger = logging.getLogger("absl")
     level = logger.level
@@ -232,7 +259,7 @@ def _orbax() -> Iterator[ocp.Checkpointer]:
 
 
 def _sums(folder: Path) -> dict[str, list[int]]:
-    """Size and CRC-32 of every file, by its path in the folder."""
+    """Returns the size and CRC-32 of every file, by its path in the folder."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     return {file.relative_to(folder).as_posix(): [file.stat().st_size, _crc(file)] for file in files}
 

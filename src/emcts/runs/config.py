@@ -1,18 +1,31 @@
-"""What a run was asked to do, as it is stored in `config.json` and compared when the run goes on."""
+"""The configuration of a run: stored in `config.json`, and compared when the run resumes."""
 
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Protocol, TypedDict, TypeVar, runtime_checkable
 
-TOTAL = "total_env_steps"  # the one setting that may grow when a run is resumed
-SIZES = ("hash_bits",)  # settings that may be left open, and are decided when a run begins
+from emcts.training.catalogue import Catalogue
+from emcts.types import JSON
+
+TOTAL = "total_env_steps"  # the only setting that may grow when a run resumes
+LEFT_OPEN = ("hash_bits",)  # settings that may be None until a run starts, by dotted path
+
+
+@runtime_checkable
+class Settings(Protocol):
+    """A frozen dataclass, possibly nested."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+
+SettingsT = TypeVar("SettingsT", bound=Settings)
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """When to save: after so many seconds, or so many chunks if given; and how many checkpoints to keep."""
+class CheckpointSchedule:
+    """When to save: after a number of seconds, or of chunks if given; and how many checkpoints to keep."""
 
     seconds: float = 120.0
     chunks: int | None = None
@@ -27,28 +40,45 @@ class Schedule:
             raise ValueError(f"keep {self.keep} checkpoints: keep at least 2, so that one can be damaged")
 
 
+class RunIdentity(TypedDict):
+    """The run that a checkpoint belongs to."""
+
+    names: Mapping[str, JSON]
+    settings: Mapping[str, JSON]
+
+
 @dataclass(frozen=True)
 class Config:
-    """Names, seeds and every setting, nested, in types that JSON has."""
+    """Names, seeds and every setting, nested, as JSON values."""
 
     environment: str
     agent: str
     preset: str | None
     seeds: tuple[int, ...]
-    settings: Mapping[str, Any]
-    schedule: Schedule = field(default_factory=Schedule)
+    settings: Mapping[str, JSON]
+    schedule: CheckpointSchedule = field(default_factory=CheckpointSchedule)
 
     def __post_init__(self) -> None:
         if not self.seeds:
             raise ValueError("no seeds: give at least one")
         if len(set(self.seeds)) < len(self.seeds):
-            raise ValueError(f"seeds {list(self.seeds)} repeat: each seed is a run of its own, name it once")
+            raise ValueError(f"seeds {list(self.seeds)} repeat: give each seed once")
 
     @property
     def total_env_steps(self) -> int | None:
-        return self.settings.get(TOTAL)
+        total = self.settings.get(TOTAL)
+        return total if isinstance(total, int) else None
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def identity(self) -> RunIdentity:
+        names: dict[str, JSON] = {
+            "environment": self.environment,
+            "agent": self.agent,
+            "seeds": list(self.seeds),
+        }
+        return {"names": names, "settings": self.settings}
+
+    def to_json(self) -> dict[str, JSON]:
         return plain(self)
 
     @classmethod
@@ -59,58 +89,64 @@ class Config:
                 f"config.json lacks {lacks[0]}: it was changed, or another version of emcts wrote it"
             )
         named = {name: stored[name] for name in ("environment", "agent", "preset", "settings")}
-        return cls(**named, seeds=tuple(stored["seeds"]), schedule=Schedule(**stored["schedule"]))
+        schedule = CheckpointSchedule(**stored["schedule"])
+        return cls(**named, seeds=tuple(stored["seeds"]), schedule=schedule)
 
 
-def plain(value: Any) -> dict[str, Any]:
-    """A dataclass as JSON gives it back: dictionaries, lists, numbers, text and None."""
+def plain(value: Settings) -> dict[str, JSON]:
+    """Returns a dataclass as JSON reads it back: dictionaries, lists, numbers, text and None."""
     return json.loads(json.dumps(dataclasses.asdict(value)))
 
 
-def sized(settings: Any) -> Any:
-    """The settings with every size that they leave open (None), to begin a run with."""
-    return settings.sized() if hasattr(settings, "sized") else settings
+def resolve(settings: SettingsT) -> SettingsT:
+    """Returns the settings of a new run, with a value for each that was left open (None)."""
+    resolved = getattr(settings, "resolved", None)
+    return settings if resolved is None else resolved()
 
 
-def sized_as(settings: Any, stored: Mapping[str, Any]) -> Any:
-    """The settings with the sizes that a run began with, where they leave them open. More steps do not change these."""
-    open_sizes = [name for name in SIZES if getattr(settings, name, 0) is None]
-    return dataclasses.replace(settings, **{name: stored[name] for name in open_sizes if name in stored})
+def resolve_as(settings: SettingsT, stored: Mapping[str, JSON]) -> SettingsT:
+    """Returns the settings with a run's stored values where they are left open. More steps do not change these."""
+    ours, theirs = dict(flat(plain(settings))), dict(flat(stored))
+    taken = {
+        path: theirs[path] for path in LEFT_OPEN if path in theirs and path in ours and ours[path] is None
+    }
+    return override(settings, taken)
 
 
-def fill(defaults: Any, stored: Mapping[str, Any], path: str = "") -> Any:
-    """The settings with every value from the stored ones. Names that only one side has are refused."""
+def fill(defaults: SettingsT, stored: Mapping[str, object], path: str = "") -> SettingsT:
+    """Returns the settings with every value from the stored ones. A name that only one of them has is an error."""
     names = {setting.name for setting in dataclasses.fields(defaults)}
     for name in sorted(names ^ set(stored)):
         where = "the run was made without it" if name in names else "only the run's config.json has it"
         raise ValueError(f"setting {path + name}: {where}; use the version of emcts that made the run")
-    values = {}
+    values: dict[str, object] = {}
     for name in names:
         default, value = getattr(defaults, name), stored[name]
-        nested = dataclasses.is_dataclass(default) and isinstance(value, Mapping)
-        values[name] = fill(default, value, f"{path}{name}.") if nested else _tuples(value)
+        if isinstance(default, Settings) and isinstance(value, Mapping):
+            values[name] = fill(default, value, f"{path}{name}.")
+        else:
+            values[name] = _tuples(value)
     return dataclasses.replace(defaults, **values)
 
 
-def stored_settings(config: Config, catalogue: Any) -> Any:
-    """Returns the settings that a run began with."""
+def stored_settings(config: Config, catalogue: Catalogue) -> Any:
+    """Returns the settings that a run was started with."""
     return fill(catalogue.settings(config.environment, config.agent, config.preset), config.settings)
 
 
-def override(settings: Any, changes: Mapping[str, Any]) -> Any:
+def override(settings: SettingsT, changes: Mapping[str, object]) -> SettingsT:
     """Returns the settings with some values replaced, each named by its dotted path."""
     for path, value in changes.items():
         name, _, rest = path.partition(".")
         if name not in {setting.name for setting in dataclasses.fields(settings)}:
             raise ValueError(f"there is no setting {path!r} in {type(settings).__name__}")
-        settings = dataclasses.replace(
-            settings, **{name: override(getattr(settings, name), {rest: value}) if rest else value}
-        )
+        new = override(getattr(settings, name), {rest: value}) if rest else value
+        settings = dataclasses.replace(settings, **{name: new})
     return settings
 
 
-def refuse_changes(stored: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Complains of the first setting that differs, unless it is the number of steps and grew."""
+def refuse_changes(stored: Mapping[str, JSON], given: Mapping[str, JSON]) -> None:
+    """Raises an error for the first setting that differs, unless it is the number of steps and grew."""
     before, after = dict(flat(stored)), dict(flat(given))
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name), after.get(name)
@@ -119,15 +155,15 @@ def refuse_changes(stored: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         if name == TOTAL and isinstance(old, int) and isinstance(new, int):
             if new > old:
                 continue
-            raise ValueError(f"the run goes to {old:,} steps, got {new:,}: --steps can only be raised")
+            raise ValueError(f"the run has {old:,} steps, got {new:,}: --steps can only be raised")
         raise ValueError(
-            f"setting {name} is {old!r} in this run, got {new!r}: a run goes on with the settings it began with; "
+            f"setting {name} is {old!r} in this run, got {new!r}: a run keeps the settings it was started with; "
             "start another with emcts train"
         )
 
 
-def flat(settings: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every setting with its dotted path."""
+def flat(settings: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, JSON]]:
+    """Yields every setting with its dotted path."""
     for name, value in settings.items():
         if isinstance(value, Mapping):
             yield from flat(value, f"{path}{name}.")
@@ -135,11 +171,5 @@ def flat(settings: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any
             yield path + name, value
 
 
-def word_size(settings: Mapping[str, Any]) -> int | None:
-    """The memory of the machine that a run writes programs for, if it does."""
-    sizes = [value for name, value in flat(settings) if name.rpartition(".")[2] == "word_size"]
-    return sizes[0] if sizes else None
-
-
-def _tuples(value: Any) -> Any:
+def _tuples(value: object) -> object:
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value

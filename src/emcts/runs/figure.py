@@ -1,66 +1,40 @@
-"""Pictures of runs, drawn from their files alone."""
+"""Figures of runs, drawn from their files alone."""
 
+import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure, SubFigure
 
-from emcts.envs.deep_sea.render import write_png
-from emcts.runs import atomic
+from emcts.runs.curves import CURVES, Curve, curve
+from emcts.runs.files import replace_atomically
 from emcts.runs.folder import Folder
-from emcts.runs.maps import MapHistory
+from emcts.runs.logging.maps import MapHistory
 
-CURVES = {"return": "return", "states_discovered": "states discovered", "uncertainty": "uncertainty"}
+MAX_PNG_BYTES = 300_000
+RESOLUTIONS = (150, 100, 72, 50)  # dots per inch, tried in this order
 MAP_TIMES = 5
 LOG_SPAN = 10_000  # largest over smallest, from which a map is drawn on a logarithmic scale
 PANEL = (4.2, 3.2)  # inches
 
 
-@dataclass(frozen=True)
-class Curve:
-    """One metric of all seeds over the steps at which any of them said it; NaN where a seed did not."""
-
-    env_steps: Int[np.ndarray, "T"]
-    values: Float[np.ndarray, "S T"]
-
-    @property
-    def mean(self) -> Float[np.ndarray, "T"]:
-        return np.nanmean(self.values, axis=0)
-
-    @property
-    def standard_error(self) -> Float[np.ndarray, "T"]:
-        """0 where fewer than two seeds spoke."""
-        count = np.isfinite(self.values).sum(axis=0)
-        squares = np.nansum((self.values - self.mean[None]) ** 2, axis=0)
-        return np.sqrt(squares / np.maximum(count - 1, 1) / count)
-
-
-def curve(folder: Folder, name: str) -> Curve | None:
-    """None where the run never said it."""
-    said = [line for line in folder.metrics.read() if name in line]
-    if not said:
-        return None
-    seeds = folder.config().seeds
-    env_steps = np.unique([line["env_steps"] for line in said])
-    values = np.full((len(seeds), len(env_steps)), np.nan)
-    rows = {seed: row for row, seed in enumerate(seeds)}
-    columns = {step: column for column, step in enumerate(env_steps.tolist())}
-    for line in said:
-        values[rows[line["seed"]], columns[line["env_steps"]]] = line[name]
-    return Curve(env_steps, values)
-
-
-def has_curves(folder: Folder) -> bool:
-    return any(name in line for line in folder.metrics.read() for name in CURVES)
+def write_png(figure: Figure, file: str | Path) -> Path:
+    """Writes the figure at the finest resolution that stays under 300 kB."""
+    file = Path(file)
+    for resolution in RESOLUTIONS:
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=resolution)
+        if buffer.tell() < MAX_PNG_BYTES:
+            file.write_bytes(buffer.getvalue())
+            return file
+    raise ValueError(f"{file.name} is over 300 kB at {RESOLUTIONS[-1]} dots per inch: draw fewer panels")
 
 
 def draw_run(folder: Folder, out: Path) -> Path:
-    """Learning curves, and below them the maps of the first seed at several times."""
+    """Draws learning curves, and below them the maps of the first seed at several steps."""
     history = MapHistory.read(folder.path / "maps.npz")
     rows = len(history.maps)
     height = PANEL[1] * (1 + 0.8 * rows)
@@ -75,7 +49,7 @@ def draw_run(folder: Folder, out: Path) -> Path:
 
 
 def draw_comparison(folders: Sequence[Folder], out: Path) -> Path:
-    """The curves of several runs in one picture: mean over seeds, and its standard error as a band."""
+    """Draws the curves of several runs: the mean over seeds, with its standard error as a band."""
     figure = Figure(figsize=(PANEL[0] * len(CURVES), PANEL[1] * 1.2), layout="constrained")
     _draw_curves(figure, folders, each_seed=False)
     return _save(figure, out)
@@ -86,7 +60,7 @@ def _draw_curves(figure: Figure | SubFigure, folders: Sequence[Folder], each_see
     shown = [name for name, curves in found.items() if any(curves)]
     if not shown:
         raise ValueError(
-            f"{folders[0].path} has no curve to draw yet: its metrics.jsonl says none of {list(CURVES)}"
+            f"{folders[0].path} has no curve to draw yet: its metrics.jsonl has none of {list(CURVES)}"
         )
     axes = np.atleast_1d(figure.subplots(1, len(shown)))
     for axis, name in zip(axes, shown, strict=True):
@@ -102,8 +76,10 @@ def _draw_curve(axis: Axes, one: Curve, label: str, each_seed: bool) -> None:
     (line,) = axis.plot(one.env_steps, one.mean, label=label, linewidth=1.8)
     if each_seed:
         for values in one.values:
-            said = np.isfinite(values)
-            axis.plot(one.env_steps[said], values[said], color=line.get_color(), linewidth=0.5, alpha=0.5)
+            reported = np.isfinite(values)
+            axis.plot(
+                one.env_steps[reported], values[reported], color=line.get_color(), linewidth=0.5, alpha=0.5
+            )
     else:
         low, high = one.mean - one.standard_error, one.mean + one.standard_error
         axis.fill_between(one.env_steps, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
@@ -123,7 +99,7 @@ def _draw_maps(figure: Figure | SubFigure, history: MapHistory, seed: int) -> No
 
 
 def _norm(values: np.ma.MaskedArray) -> Normalize:
-    """One scale for all times: logarithmic, with zeros blank, where the values span decades."""
+    """Returns one scale for all steps: logarithmic, with zeros blank, where the values span decades."""
     seen = values.compressed()
     above = seen[seen > 0]
     if len(above) == 0 or seen.min() < 0 or above.max() < LOG_SPAN * above.min():
@@ -138,4 +114,4 @@ def _label(folder: Folder) -> str:
 
 def _save(figure: Figure, out: Path) -> Path:
     out.parent.mkdir(parents=True, exist_ok=True)
-    return atomic.replace(out, lambda temporary: write_png(figure, temporary))
+    return replace_atomically(out, lambda temporary: write_png(figure, temporary))

@@ -1,4 +1,4 @@
-"""The folder of a run: what is where, who may write, and what it says of itself."""
+"""The folder of a run: its files, the lock of the process that trains it, and its status."""
 
 import fcntl
 import json
@@ -9,31 +9,42 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from emcts.runs import atomic
 from emcts.runs.config import Config
-from emcts.runs.lines import Lines
+from emcts.runs.files import JsonLines, write_atomically
+from emcts.runs.logging.artifacts import ArtifactLine
+from emcts.runs.logging.metrics import MetricsLine
+from emcts.runs.provenance import Provenance
+from emcts.runs.summary import RunSummary
 
 CONFIG = "config.json"
-OWN = (CONFIG, "metrics.jsonl", "finds.jsonl", "summary.json", "maps.npz", "figure.png", "evaluation.json")
-OWN_FOLDERS = ("checkpoints", "programs", "board")
+FILES = (
+    CONFIG,
+    "metrics.jsonl",
+    "artifacts.jsonl",
+    "summary.json",
+    "maps.npz",
+    "figure.png",
+    "evaluation.json",
+)
+FOLDERS = ("checkpoints", "artifacts", "tensorboard")
 
 
 @dataclass(frozen=True)
 class Folder:
-    """The paths of one run. `config.json` makes a folder a run: it is written first, and in one piece."""
+    """The files of one run. A folder with a `config.json` is a run: this file is written first, and atomically."""
 
     path: Path
 
     @classmethod
-    def create(cls, path: Path, config: Config, provenance: Mapping[str, Any]) -> "Folder":
-        """A new run. Refuses a folder that holds a run, or anything that a run would write over."""
-        taken = [name for name in (*OWN, *OWN_FOLDERS) if (path / name).exists()]
+    def create(cls, path: Path, config: Config, provenance: Mapping[str, object]) -> "Folder":
+        """Creates a new run. A folder that has a run, or a file that a run would overwrite, is an error."""
+        taken = [name for name in (*FILES, *FOLDERS) if (path / name).exists()]
         if CONFIG in taken:
             raise ValueError(
-                f"{path} holds a run already: go on with `emcts resume {path}`, or choose another --out"
+                f"{path} holds a run already: continue it with `emcts resume {path}`, or choose another --out"
             )
         if taken:
-            raise ValueError(f"{path} holds {taken[0]}, which a run would write over: choose another --out")
+            raise ValueError(f"{path} holds {taken[0]}, which a run would overwrite: choose another --out")
         path.mkdir(parents=True, exist_ok=True)
         folder = cls(path)
         folder.write_config(config, provenance)
@@ -42,18 +53,16 @@ class Folder:
     @classmethod
     def open(cls, path: Path) -> "Folder":
         if not (path / CONFIG).is_file():
-            raise ValueError(
-                f"{path} is no run, for it has no {CONFIG}: `emcts runs` lists the runs there are"
-            )
+            raise ValueError(f"{path} is not a run, since it has no {CONFIG}: `emcts runs` lists the runs")
         return cls(path)
 
     @property
-    def metrics(self) -> Lines:
-        return Lines(self.path / "metrics.jsonl")
+    def metrics(self) -> JsonLines[MetricsLine]:
+        return JsonLines(self.path / "metrics.jsonl")
 
     @property
-    def finds(self) -> Lines:
-        return Lines(self.path / "finds.jsonl")
+    def artifacts(self) -> JsonLines[ArtifactLine]:
+        return JsonLines(self.path / "artifacts.jsonl")
 
     @property
     def checkpoints(self) -> Path:
@@ -62,37 +71,39 @@ class Folder:
     def config(self) -> Config:
         return Config.from_json(self._read(CONFIG))
 
-    def provenance(self) -> dict[str, Any]:
-        """Where the run was begun."""
+    def provenance(self) -> Provenance:
+        """Returns the command, code and machine that the run was started with."""
         stored = self._read(CONFIG)
-        return {name: stored[name] for name in stored if name not in Config.__dataclass_fields__}
+        for name in Config.__dataclass_fields__:
+            stored.pop(name, None)
+        return stored
 
-    def summary(self) -> dict[str, Any]:
-        """What is known of the seeds so far; empty before the first checkpoint."""
+    def summary(self) -> RunSummary:
+        """Returns the results as of the last checkpoint; empty before the first."""
         return self._read("summary.json") if (self.path / "summary.json").exists() else {}
 
-    def write_config(self, config: Config, provenance: Mapping[str, Any]) -> None:
+    def write_config(self, config: Config, provenance: Mapping[str, object]) -> None:
         self.write(CONFIG, {**config.to_json(), **provenance})
 
-    def write(self, name: str, content: Mapping[str, Any]) -> Path:
-        return atomic.write(self.path / name, json.dumps(content, indent=2) + "\n")
+    def write(self, name: str, content: Mapping[str, object]) -> Path:
+        return write_atomically(self.path / name, json.dumps(content, indent=2) + "\n")
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """One process at a time trains a run. The lock goes with the process, however that ends."""
+        """Locks the run for the process that trains it. The lock ends with the process, however that ends."""
         with (self.path / ".lock").open("w") as file:
             if not _locked(file, fcntl.LOCK_EX):
                 raise ValueError(f"another process is training {self.path}: stop that one first")
             yield
 
     def is_locked(self) -> bool:
-        """Whether a process is training it now."""
+        """Returns whether a process is training the run now."""
         if not (self.path / ".lock").exists():
             return False
         with (self.path / ".lock").open() as file:
             return not _locked(file, fcntl.LOCK_SH)
 
-    def _read(self, name: str) -> dict[str, Any]:
+    def _read(self, name: str) -> Any:
         try:
             return json.loads((self.path / name).read_text())
         except ValueError:
@@ -100,7 +111,7 @@ class Folder:
 
 
 def _locked(file: IO[str], kind: int) -> bool:
-    """Takes the lock if it is free. Somebody who only looks holds it for an instant, hence the second try."""
+    """Takes the lock if it is free. A process that only asks holds it for an instant, hence the second try."""
     for wait in (0.0, 0.2):
         time.sleep(wait)
         try:
@@ -112,6 +123,51 @@ def _locked(file: IO[str], kind: int) -> bool:
 
 
 def next_free(parent: Path, environment: str, agent: str) -> Path:
-    """A name for a run that nothing has yet: the environment, the agent and a number."""
+    """Returns a path for a new run that does not exist yet: the environment, the agent and a number."""
     numbers = (parent / f"{environment}-{agent}-{number}" for number in range(1, 1_000_000))
     return next(path for path in numbers if not path.exists())
+
+
+def find_runs(parent: Path) -> list[Folder]:
+    """Returns the runs in a folder, and the folder itself if it is one, by name."""
+    if not parent.is_dir():
+        raise ValueError(f"there is no folder {parent}: name the folder of the runs")
+    return [Folder.open(file.parent) for file in sorted([*parent.glob(CONFIG), *parent.glob(f"*/{CONFIG}")])]
+
+
+@dataclass(frozen=True)
+class Status:
+    """The state of a run as of its last checkpoint: running, finished, stopped or broken."""
+
+    path: Path
+    config: Config
+    env_steps: int
+    total_env_steps: int | None
+    mean_return: float | None
+    seeds_solved: int
+    state: str
+
+
+def status(folder: Folder) -> Status:
+    """Reads the status of a run from its files alone."""
+    config, summary = folder.config(), folder.summary()
+    env_steps = max((seed["env_steps"] for seed in summary.get("seeds", [])), default=0)
+    total = config.total_env_steps or summary.get("total_env_steps")
+    return Status(
+        path=folder.path,
+        config=config,
+        env_steps=env_steps,
+        total_env_steps=total,
+        mean_return=summary.get("mean_final_return"),
+        seeds_solved=summary.get("seeds_solved", 0),
+        state=_state(folder, summary.get("state"), total is not None and env_steps >= total),
+    )
+
+
+def _state(folder: Folder, written: str | None, complete: bool) -> str:
+    """Decides by the lock and the steps: the summary of a killed run says `running`, of an extended one `finished`."""
+    if folder.is_locked():
+        return "running"
+    if written == "broken":
+        return "broken"
+    return "finished" if complete else "stopped"

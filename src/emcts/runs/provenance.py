@@ -1,17 +1,27 @@
-"""Where and from what a run was made."""
+"""The command, code and machine that made a run."""
 
 import os
 import platform
 import subprocess
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import jax
 
 
-def provenance(command: str) -> dict[str, Any]:
-    """The command, commit, versions and machine that the files of a run carry."""
+class Provenance(TypedDict, total=False):
+    """Part of `config.json`, `summary.json` and `evaluation.json`."""
+
+    command: str
+    commit: str | None
+    versions: dict[str, str]
+    device: str
+    machine: str
+
+
+def provenance(command: str) -> Provenance:
+    """Returns the command with the commit, versions and machine that it runs on."""
     device = jax.devices()[0]
     return {
         "command": command,
@@ -28,7 +38,7 @@ def provenance(command: str) -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """Of the checkout that this file is in, unless EMCTS_COMMIT says another; None where it is in none."""
+    """Returns EMCTS_COMMIT if it is set, else the commit of the checkout of this file; None outside of a checkout."""
     given = os.environ.get("EMCTS_COMMIT")
     if given:
         return given

@@ -1,53 +1,38 @@
-"""Progress as lines, and the lines so far as a summary of each seed."""
+"""The summary of a run: the content of `summary.json`."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
-import numpy as np
-
-from emcts.runs.lines import Line
-from emcts.runs.trainer import Progress
-
-Latest = dict[int, Line]  # of each seed: the last value of everything that was ever said
+from emcts.runs.logging.metrics import LatestMetrics, Value, mean
+from emcts.runs.provenance import Provenance
 
 
-def to_lines(seeds: Sequence[int], progress: Progress, seconds: float) -> list[Line]:
-    """One line for each seed. What is not finite is left out."""
-    lines = []
-    for index, seed in enumerate(seeds):
-        steps = {
-            "seed": seed,
-            "env_steps": progress.env_steps,
-            "train_steps": progress.train_steps,
-            "simulator_steps": progress.simulator_steps,
-        }
-        said = {name: float(values[index]) for name, values in progress.metrics.items()}
-        finite = {name: value for name, value in said.items() if np.isfinite(value)}
-        lines.append({**steps, **finite, "seconds": round(seconds, 3)})
-    return lines
+class SeedSummary(TypedDict):
+    """The results of one seed. A step is None if the event never happened."""
+
+    seed: int
+    first_reward_step: int | None
+    solved_step: int | None
+    regret_step: int | None
+    final_return: float | None
+    env_steps: int
+    train_steps: int
+    simulator_steps: int | None
+    seconds: float
 
 
-def absorb(latest: Latest, lines: Iterable[Line]) -> Latest:
-    """What is known after some more lines."""
-    known = dict(latest)
-    for line in lines:
-        known[line["seed"]] = {**known.get(line["seed"], {}), **line}
-    return known
+class RunSummary(Provenance, total=False):
+    """The results of a run, and the command, code and machine that made them. Empty before the first checkpoint."""
+
+    state: str
+    total_env_steps: int
+    mean_final_return: float | None
+    seeds_solved: int
+    seeds: list[SeedSummary]
 
 
-def mean(latest: Latest, name: str) -> float | None:
-    """Over the seeds that have said it; None if none has."""
-    values = [line[name] for line in latest.values() if name in line]
-    return float(np.mean(values)) if values else None
-
-
-def largest(latest: Latest, name: str) -> float | None:
-    """Of the seeds that have said it; None if none has."""
-    return max((line[name] for line in latest.values() if name in line), default=None)
-
-
-def summary(seeds: Sequence[int], latest: Latest, state: str, total: int) -> dict[str, Any]:
-    """The content of `summary.json`, less where it was made. A step that never came is null."""
+def summarise(seeds: Sequence[int], latest: LatestMetrics, state: str, total: int) -> RunSummary:
+    """Returns the summary without its provenance."""
     return {
         "state": state,
         "total_env_steps": total,
@@ -57,19 +42,19 @@ def summary(seeds: Sequence[int], latest: Latest, state: str, total: int) -> dic
     }
 
 
-def _of_seed(seed: int, line: Mapping[str, Any]) -> dict[str, Any]:
+def _of_seed(seed: int, line: Mapping[str, Value]) -> SeedSummary:
     return {
         "seed": seed,
         "first_reward_step": _whole(line.get("first_reward_step")),
         "solved_step": _whole(line.get("solved_step")),
         "regret_step": _whole(line.get("regret_step")),
         "final_return": line.get("return"),
-        "env_steps": line.get("env_steps", 0),
-        "train_steps": line.get("train_steps", 0),
-        "simulator_steps": line.get("simulator_steps"),
+        "env_steps": int(line.get("env_steps", 0)),
+        "train_steps": int(line.get("train_steps", 0)),
+        "simulator_steps": _whole(line.get("simulator_steps")),
         "seconds": line.get("seconds", 0.0),
     }
 
 
-def _whole(step: float | None) -> int | None:
+def _whole(step: Value | None) -> int | None:
     return None if step is None else int(step)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from emcts.runs.trainer import Trainer
+from emcts.training.progress import Trainer
 
 
 @runtime_checkable

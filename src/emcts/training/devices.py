@@ -21,8 +21,8 @@ class DeviceLayout:
     data: int = 1
 
     @classmethod
-    def read(cls, text: str) -> "Layout":
-        """Of a command line: 4x2 is 4 groups of 2 devices."""
+    def parse(cls, text: str) -> "DeviceLayout":
+        """Parses SEEDSxDATA: 4x2 is 4 groups of 2 devices."""
         found = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
         if not found:
             raise ValueError(f"devices {text!r}: give SEEDSxDATA, such as 4x2 for 4 groups of 2 devices")

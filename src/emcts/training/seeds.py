@@ -18,13 +18,13 @@ from jaxtyping import Array, Bool, Float, PyTree, Shaped, UInt32
 
 from emcts.counter import NEVER, Counter
 from emcts.envs.base import ArtifactEnvironment
-from emcts.runs.trainer import Find, Progress
 from emcts.training.data_parallel import AXIS, DataParallel
 from emcts.training.devices import SEEDS, DeviceLayout, best_layout
 from emcts.training.evaluation import EvaluationResult
 from emcts.training.learner import Learner, Maps, RolloutStats, SimulatorRates, StateT, UpdateStats
 from emcts.training.log import TrainingLog, evaluation_keys, first_time
 from emcts.training.loop import run_chunk
+from emcts.training.progress import Artifact, Progress
 from emcts.types import Key, Replaceable, record
 
 Specs = PyTree  # of PartitionSpec
@@ -236,7 +236,7 @@ class SeedTrainer(Generic[StateT]):
             metrics={
                 n: np.asarray(values, np.float64) for n, values in metrics.items() if values is not None
             },
-            finds=self._artifacts(rollout, env_steps),
+            artifacts=self._artifacts(rollout, env_steps),
         )
 
     def _rollout_metrics(self, rollout: RolloutStats) -> dict[str, np.ndarray]:
@@ -259,22 +259,22 @@ class SeedTrainer(Generic[StateT]):
         iterations = train_steps // self.learner.schedule.updates
         return {"acting": env_steps * self._rates.acting, "reanalyse": iterations * self._rates.reanalyse}
 
-    def _artifacts(self, rollout: RolloutStats, env_steps: int) -> tuple[Find, ...]:
+    def _artifacts(self, rollout: RolloutStats, env_steps: int) -> tuple[Artifact, ...]:
         """The successes of a chunk, each artifact of a seed once."""
         example = self.learner.env_factory.example
         if not isinstance(example, ArtifactEnvironment):
             return ()
         _, chunk, steps, num_envs = rollout.success.shape
         first = env_steps - chunk * steps * num_envs
-        found: dict[str, Find] = {}
+        found: dict[tuple[int, bytes], Artifact] = {}
         for index in map(tuple, np.argwhere(rollout.success)):
             seed, iteration, step, env = index
             arrays = jax.tree.map(lambda leaf, index=index: leaf[index], rollout.artifact)
-            record = example.artifact_record(arrays)
-            when = first + int((iteration * steps + step) * num_envs + env) + 1
-            found.setdefault(
-                f"{seed} {record.data}", Find(self.seeds[seed], when, tuple(record.data["words"]))
-            )
+            same = (seed, b"".join(leaf.tobytes() for leaf in jax.tree.leaves(arrays)))
+            if same not in found:
+                when = first + int((iteration * steps + step) * num_envs + env) + 1
+                made = example.artifact_record(arrays, f"step {when:,}")
+                found[same] = Artifact(self.seeds[seed], when, made.data, made.text, made.suffix)
         return tuple(found.values())
 
 

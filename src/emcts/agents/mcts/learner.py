@@ -63,7 +63,7 @@ class MctsLearner(Agent):
     def states_discovered(self, state: TrainState) -> Shaped[Array, ""] | None:
         """Returns the visited states of a finite environment; of any other, the number in the hash table."""
         visited = states_visited(state.log)
-        num_seen = getattr(self.world_model.novelty, "known", None)
+        num_seen = getattr(self.world_model.novelty, "num_seen", None)
         return visited if visited is not None or num_seen is None else num_seen(state.novelty)
 
     def table_occupancy(self, state: TrainState) -> Float[Array, ""] | None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from emcts.agents.bdqn.settings import BdqnSettings
+from emcts.agents.builtin_tasks import DeepSeaOptions
 from emcts.agents.mcts.agent import LossWeights
 from emcts.agents.settings import (
     EvaluationSettings,
@@ -18,7 +19,6 @@ from emcts.agents.settings import (
     Settings,
     TargetSettings,
 )
-from emcts.agents.tasks.deep_sea import DeepSeaOptions
 
 PAPER_SEARCH = SearchSettings(temperature=1.0, gumbel_scale=0.0)
 PAPER_SCHEDULE = ScheduleSettings(updates=10, warmup_steps=300)

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from emcts.agents.bdqn.settings import BdqnSettings
+from emcts.agents.builtin_tasks import MinAtarOptions
 from emcts.agents.presets import gumbel
 from emcts.agents.settings import LearnedModelSettings, NetworkSettings, Settings
-from emcts.agents.tasks.minatar import MinAtarOptions
 
 DEFAULT = Settings(
     steps=5_000_000,

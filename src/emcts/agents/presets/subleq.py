@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from emcts.agents.bdqn.settings import BdqnSettings
+from emcts.agents.builtin_tasks import SubleqOptions
 from emcts.agents.presets import gumbel
 from emcts.agents.settings import LearnedModelSettings, NetworkSettings, Settings
-from emcts.agents.tasks.subleq import SubleqOptions
 
 PAPER = Settings(
     steps=2_000_000,

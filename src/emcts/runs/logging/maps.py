@@ -1,4 +1,4 @@
-"""Maps of a grid world at several times of the training, in one file."""
+"""Maps of a grid environment at several steps of the training, in `maps.npz`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from emcts.runs import atomic
+from emcts.runs.files import replace_atomically
 
 SNAPSHOTS = 16  # over a whole run
 
 
 @dataclass(frozen=True)
 class MapHistory:
-    """Maps by name, for each snapshot and seed. A world without a grid has no names, and writes no file."""
+    """Maps by name, for each snapshot and seed. An environment without a grid has no maps, and no file is written."""
 
     file: Path
     env_steps: Int[np.ndarray, "T"]
@@ -23,7 +23,7 @@ class MapHistory:
 
     @classmethod
     def read(cls, file: Path, until: int | None = None) -> "MapHistory":
-        """The snapshots of a file up to a step; none where there is no file."""
+        """Returns the snapshots of a file up to a step; none if there is no file."""
         if not file.exists():
             return cls(file, np.zeros(0, int), {})
         with np.load(file, allow_pickle=False) as stored:
@@ -33,14 +33,14 @@ class MapHistory:
         return cls(file, env_steps[kept], {name: values[kept] for name, values in arrays.items()})
 
     def is_due(self, env_steps: int, total: int) -> bool:
-        """After the first chunk, then a fixed number of times over the run, and at its end."""
+        """Returns True after the first chunk, then a fixed number of times over the run, and at its end."""
         if not len(self.env_steps) or env_steps >= total:
             return True
         interval = max(total // SNAPSHOTS, 1)
         return env_steps // interval > int(self.env_steps[-1]) // interval
 
     def add(self, env_steps: int, maps: Mapping[str, np.ndarray]) -> "MapHistory":
-        """With one more snapshot, on the disk too."""
+        """Writes one more snapshot, and returns the history with it."""
         if not maps:
             return self
         new = {name: np.asarray(values, np.float32)[None] for name, values in maps.items()}
@@ -49,7 +49,7 @@ class MapHistory:
             for name, values in new.items()
         }
         history = MapHistory(self.file, np.append(self.env_steps, env_steps), joined)
-        atomic.replace(self.file, history._write)
+        replace_atomically(self.file, history._write)
         return history
 
     def _write(self, file: Path) -> None:

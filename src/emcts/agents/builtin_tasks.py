@@ -1,14 +1,19 @@
-"""Deep Sea as a task: a map of actions for each seed, and rows and columns as the latent states of anchored models."""
+"""The tasks of the built-in environments: their options, and what each brings to training."""
 
 import dataclasses
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from emcts.agents.task import Anchor, Task
-from emcts.envs import DeepSea
+from emcts.envs import DeepSea, MinAtar, Subleq
+from emcts.envs.subleq import behaviour, behaviour_and_program
+from emcts.training.env_factory import SharedEnv
 from emcts.training.evaluation import episodes_solved
+
+MINATAR_MAX_STEPS = 1000  # of an evaluation episode: games may never end
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,3 +57,39 @@ def row_and_column(env: DeepSea, state: PyTree) -> Float[Array, "latent"]:
     """Encodes a cell as two one-hot vectors; as zeros once the episode is over."""
     cell = jnp.concatenate([jax.nn.one_hot(state.row, env.size), jax.nn.one_hot(state.column, env.size)])
     return jnp.where(state.row < env.size, cell, 0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class SubleqOptions:
+    """The environment."""
+
+    task: str = "identity"
+    """what programs are to do: `emcts subleq tasks` lists them"""
+    word_size: int = 16
+    max_words: int = 10
+    signed: bool = False
+
+
+def subleq(options: SubleqOptions) -> Task:
+    return Task(
+        env_factory=SharedEnv(Subleq(options.task, options.word_size, options.max_words, options.signed)),
+        max_steps=options.max_words + 1,
+        solved=episodes_solved,
+        bounded_returns=True,
+        novelty_inputs={"io": behaviour, "full": behaviour_and_program},
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class MinAtarOptions:
+    """The environment."""
+
+    sticky_action_prob: float = 0.1
+    """with which the last action is repeated"""
+
+
+def minatar(game: str) -> Callable[[MinAtarOptions], Task]:
+    """Returns the task of a game."""
+    return lambda options: Task(
+        env_factory=SharedEnv(MinAtar(game, options.sticky_action_prob)), max_steps=MINATAR_MAX_STEPS
+    )

@@ -1,1 +1,0 @@
-"""The tasks of the built-in environments."""

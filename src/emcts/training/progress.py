@@ -1,0 +1,69 @@
+"""The interface between a run and its training: a state of all seeds that advances chunk by chunk."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import PyTree
+
+from emcts.types import JSON
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """Something that a seed found and that the run keeps. Equal data of one seed is the same artifact."""
+
+    seed: int
+    env_steps: int
+    data: Mapping[str, JSON]
+    text: str  # the same for people to read; the texts of a seed share a file
+    suffix: str = ".txt"  # of that file
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Results of one chunk of training, on the host. Steps are those of each seed since its start, in all episodes.
+
+    `metrics` are [S] floats by name, NaN where a seed has no value (yet). The display and the summary use
+    `return`, `first_reward_step`, `solved_step`, `regret_step`, `states_discovered`, `table_occupancy`, `uncertainty`
+    and `nan_step`, which is finite once a loss was not. `simulator_steps` counts the steps of the environment inside
+    searches, for acting and Reanalyse; it is 0 for a learned model.
+    """
+
+    env_steps: int
+    train_steps: int
+    metrics: Mapping[str, np.ndarray]
+    artifacts: tuple[Artifact, ...] = ()
+    simulator_steps: int = 0
+
+
+@runtime_checkable
+class Trainer(Protocol):
+    """Trains several seeds at once. The state determines everything: equal states give equal results.
+
+    `jax.eval_shape(trainer.init)` must work: checkpoints are compared with its shapes.
+    """
+
+    @property
+    def seeds(self) -> tuple[int, ...]: ...
+
+    @property
+    def total_env_steps(self) -> int:
+        """The environment steps of each seed at which training ends."""
+
+    @property
+    def shardings(self) -> PyTree | None:
+        """The shardings of a state, as a pytree of its structure; None for the default device."""
+
+    def init(self) -> PyTree:
+        """Returns the initial state of all seeds: arrays [S, ...] and typed keys."""
+
+    def advance(self, state: PyTree) -> tuple[PyTree, Progress]:
+        """Trains one chunk, which takes seconds to a minute. The given state is donated."""
+
+    def evaluate(self, state: PyTree, *, episodes: int, beta: float, seed: int) -> Mapping[str, np.ndarray]:
+        """Returns [S, E] results of episodes by name, such as `return` and `length`."""
+
+    def maps(self, state: PyTree) -> Mapping[str, np.ndarray]:
+        """Returns [S, N, N] maps of a grid environment by name; no maps for any other environment."""

@@ -11,7 +11,7 @@ import numpy as np
 from emcts.agents.catalogue import Registered
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.config import override
-from emcts.runs.trainer import Progress
+from emcts.training.progress import Progress
 from emcts.training.seeds import SeedTrainer
 
 CATALOGUE = Registered()

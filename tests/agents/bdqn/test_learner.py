@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from benchmarks import bdqn_bsuite as comparison
-from benchmarks import train as benchmark
+from emcts.agents.bdqn.evaluation import GreedyEvaluation
 from jaxtyping import Array, Bool, Int
 
+from benchmarks import bdqn_bsuite as comparison
+from benchmarks import train as benchmark
 from emcts.agents import catalogue
-from emcts.agents.bdqn.evaluation import GreedyEvaluation
 from emcts.agents.bdqn.learner import Bdqn
 from emcts.agents.bdqn.networks import BootstrappedEnsemble, make_layers
 from emcts.agents.bdqn.state import BdqnState, BootstrapTransition

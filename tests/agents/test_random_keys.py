@@ -1,7 +1,6 @@
 """Random keys: none is used twice, and agents, seeds and evaluations have their own."""
 
 import collections
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,14 +10,24 @@ import numpy as np
 import pytest
 
 import emcts
-from emcts.agents import catalogue
 from emcts.agents.mcts.learner import MctsLearner
-from emcts.agents.mcts.state import evaluation_keys
+from emcts.agents.mcts.planners import ExplorationParams, Puct, UbeAtRoot
+from emcts.agents.mcts.targets import Reanalyse, SearchedEdgeUbe, searched_value
 from emcts.training.learner import Learner
+from emcts.training.log import evaluation_keys
 from emcts.training.loop import run_chunk
-from tests.agents.tiny import CHANGES, CHANGES_OF_AGENTS, trainer
+from emcts.training.seeds import SeedTrainer
+from tests.agents.chain import Chain, ChainState, random_tables, state_from_tables, tabular_agent
+from tests.agents.mcts.test_targets import PLANNER
+from tests.agents.tiny import CATALOGUE, Changes, settings, trainer
 
-SMALLER = {"batch_size": 4, "updates_per_iteration": 2, "simulations": 3}
+STOCHASTIC: Changes = {
+    "env.size": 3,
+    "env.stochastic": True,
+    "replay.batch_size": 4,
+    "evaluation.every": 30,
+}
+SMALL_SEARCH: Changes = {"schedule.updates": 2, "search.simulations": 3}
 FUNCTIONS = (
     "split",
     "bits",
@@ -33,15 +42,10 @@ FUNCTIONS = (
 Uses = collections.Counter[tuple[int, int]]
 
 
-def make(agent: str, **changes: Any) -> Any:
-    """A trainer of a stochastic sea, whose chunks are few and short."""
-    tiny = CHANGES_OF_AGENTS.get(("deep-sea", agent), CHANGES["deep-sea"])
-    few = {"batch_size": 4} if agent == "bdqn" else SMALLER
-    settings = dataclasses.replace(
-        catalogue.settings("deep-sea", agent),
-        **{**tiny, **few, "size": 3, "stochastic": True, "steps_between_evaluations": 30, **changes},
-    )
-    return catalogue.trainer("deep-sea", agent, settings, (0,))
+def make(agent: str, changes: Changes | None = None) -> SeedTrainer[Any]:
+    """A trainer of stochastic Deep Sea, with short chunks."""
+    small = {**STOCHASTIC, **({} if agent == "bdqn" else SMALL_SEARCH), **(changes or {})}
+    return CATALOGUE.trainer("deep-sea", agent, settings("deep-sea", agent, small), (0,))
 
 
 @pytest.fixture
@@ -76,20 +80,20 @@ def assert_used_once(uses: Uses) -> None:
     assert {key: times for key, times in uses.items() if times > 1} == {}
 
 
-@pytest.mark.parametrize(
-    ("agent", "changes"),
-    [
-        ("e-az", {"novelty": "ensemble", "fresh_moves": 4}),
-        ("az-ube", {"ube_target": "root", "ube_moves": 2, "value_moves": 2, "reanalysed": 0.5}),
-        ("e-mz", {}),
-        ("bdqn", {}),
-    ],
-)
-def test_no_key_serves_twice_in_training_and_evaluation(
-    agent: str, changes: dict[str, Any], uses: Uses
-) -> None:
+ALL_KEYS: Changes = {
+    "novelty.kind": "ensemble",
+    "replay.recent": 4,
+    "targets.ube": "root",
+    "targets.ube_steps": 2,
+    "targets.value_steps": 2,
+    "targets.fraction": 0.5,
+}
+
+
+@pytest.mark.parametrize(("agent", "changes"), [("e-az", ALL_KEYS), ("e-mz", {}), ("bdqn", {})])
+def test_no_key_is_used_twice_in_training_and_evaluation(agent: str, changes: Changes, uses: Uses) -> None:
     """Over three chunks: evaluation after one must not have a key that training uses in the next."""
-    one = make(agent, **changes)
+    one = make(agent, changes)
     state = one.init()
     for _ in range(3):
         state, progress = one.advance(state)
@@ -98,7 +102,7 @@ def test_no_key_serves_twice_in_training_and_evaluation(
 
 
 @pytest.mark.parametrize("policy", [emcts.muzero_policy, emcts.gumbel_muzero_policy, emcts.uct_policy])
-def test_no_key_serves_twice_in_a_search(policy: Any, uses: Uses) -> None:
+def test_no_key_is_used_twice_in_a_search(policy: Any, uses: Uses) -> None:
     def model(_: Any, key: Any, action: Any, embedding: Any) -> Any:
         ones = jnp.ones(1)
         reward = jax.random.normal(key, (1,))
@@ -110,7 +114,18 @@ def test_no_key_serves_twice_in_a_search(policy: Any, uses: Uses) -> None:
     assert_used_once(uses)
 
 
-def trace_chunk(learner: Learner) -> None:
+def test_no_key_is_used_twice_by_ube_at_the_root(uses: Uses) -> None:
+    agent = tabular_agent(Reanalyse(PLANNER, searched_value, SearchedEdgeUbe(), exploring=PLANNER))
+    state = state_from_tables(agent, random_tables(pairs=True))
+    model = agent.world_model.planning_models(Chain(), state.target)(state.novelty)
+    states = ChainState(jnp.zeros(1, jnp.int32))
+    params = ExplorationParams.constant(states, beta=1.0, exploring=True)
+    planner = UbeAtRoot(Puct(6, dirichlet_fraction=0.25))
+    jax.jit(lambda key: planner(key, model, states, params).action)(jax.random.key(5)).block_until_ready()
+    assert_used_once(uses)
+
+
+def trace_chunk(learner: Learner[Any]) -> None:
     """Traces all that training does with one seed."""
 
     def chunk(state: Any, learning: Any, progress: Any) -> Any:
@@ -118,19 +133,19 @@ def trace_chunk(learner: Learner) -> None:
         keys = evaluation_keys(state)
         return state, metrics, learner.evaluate(state, keys.episodes, episodes=2, beta=0.0)
 
-    world = learner.env_factory.draw(0)
-    state = jax.jit(learner.init).trace(jax.random.key(0), world).out_info
+    params = learner.env_factory.params(0)
+    state = jax.jit(learner.init).trace(jax.random.key(0), params).out_info
     jax.jit(chunk).trace(state, jnp.ones(2, bool), jnp.ones(2))
 
 
 @pytest.mark.usefixtures("key_reuse_checked")
-@pytest.mark.parametrize("agent", ["e-az", "az-ube", "e-mz", "bdqn"])
-def test_a_chunk_passes_the_check_for_reuse(agent: str) -> None:
-    trace_chunk(make(agent).learner)
+def test_a_chunk_passes_the_check_for_reuse() -> None:
+    """Trainings of every agent run with this check too: tests/agents/mcts and tests/agents/bdqn."""
+    trace_chunk(make("bdqn").learner)
 
 
 @pytest.mark.usefixtures("key_reuse_checked")
-def test_the_check_sees_a_key_that_learning_uses_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_finds_a_key_that_learning_uses_again(monkeypatch: pytest.MonkeyPatch) -> None:
     learn = MctsLearner.learn
 
     def careless(self: MctsLearner, state: Any, progress: Any) -> Any:
@@ -153,16 +168,16 @@ def test_agents_and_seeds_do_not_share_their_random_numbers() -> None:
     assert len(set.union(*map(key_numbers, keys))) == 6
     one = trainer("deep-sea", "bdqn", seeds)
     expected = [jax.random.fold_in(jax.random.key(seed), jnp.uint32(3960274627)) for seed in seeds]
-    world = jnp.stack([jnp.asarray(one.learner.env_factory.draw(seed)) for seed in seeds])
-    wanted = jax.vmap(one.learner.init)(jnp.stack(expected), world)
+    params = jnp.stack([jnp.asarray(one.learner.env_factory.params(seed)) for seed in seeds])
+    wanted = jax.vmap(one.learner.init)(jnp.stack(expected), params)
     np.testing.assert_array_equal(
         jax.random.key_data(wanted.key), jax.random.key_data(one.init().key), strict=True
     )
 
 
-def test_the_same_seed_has_the_same_sea_for_every_agent() -> None:
-    env_factory = [trainer("deep-sea", agent, (0, 1)).init().world for agent in ("e-az", "bdqn")]
-    np.testing.assert_array_equal(env_factory[0], env_factory[1])
+def test_the_same_seed_has_the_same_environment_for_every_agent() -> None:
+    maps = [trainer("deep-sea", agent, (0, 1)).init().env_params for agent in ("e-az", "bdqn")]
+    np.testing.assert_array_equal(maps[0], maps[1])
 
 
 def test_evaluation_keys_change_with_the_steps_and_leave_training_alone() -> None:

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+
 from benchmarks import train as benchmark
 
 

@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from benchmarks import bdqn_bsuite as comparison
 from benchmarks import train as benchmark
+
 from tests.agents.tiny import BDQN, CATALOGUE, settings
 
 

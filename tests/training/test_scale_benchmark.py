@@ -5,10 +5,9 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+from benchmarks import scale
 from benchmarks.traffic import traffic
 from jax.sharding import PartitionSpec as P
-
-from benchmarks import scale
 
 
 def test_a_tiny_measurement(tmp_path: Path) -> None:

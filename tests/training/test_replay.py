@@ -74,7 +74,7 @@ def test_transitions_are_drawn_in_proportion_to_their_priorities(exponent: float
 @pytest.mark.parametrize("steps", [4, 5, 6, 7, 13])
 def test_only_transitions_with_later_ones_are_drawn(steps: int, lookahead: int) -> None:
     ring = filled(steps)
-    at = draw(ring, KEY, 500, exponent=0.0, lookahead=ahead)
+    at = draw(ring, KEY, 500, exponent=0.0, lookahead=lookahead)
     drawn = {round(float(name), 1) for name in names(window(ring, at, 1))[:, 0]}
     wanted = range(max(0, steps - ROWS), steps - lookahead)
     assert drawn == {round(number + env / 10, 1) for number in wanted for env in range(ENVS)}

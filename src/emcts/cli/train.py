@@ -1,6 +1,7 @@
 """`emcts train`: a new run. Its options depend on the environment, the agent and the preset."""
 
 import argparse
+import dataclasses
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
@@ -19,7 +20,7 @@ from emcts.cli.distributed import (
 )
 from emcts.registry import lookup
 from emcts.runs import process_group
-from emcts.runs.config import CheckpointSchedule, Config, plain, resolve
+from emcts.runs.config import CheckpointSchedule, Config, Settings, plain, resolve
 from emcts.runs.drive import drive
 from emcts.runs.folder import Folder, next_free
 from emcts.runs.logging.display import display_for
@@ -28,8 +29,8 @@ from emcts.runs.provenance import provenance
 from emcts.training.catalogue import Catalogue
 from emcts.training.progress import Trainer
 
-OptionsT = TypeVar("OptionsT")
-SettingsT = TypeVar("SettingsT")
+OptionsT = TypeVar("OptionsT", bound=Settings)
+SettingsT = TypeVar("SettingsT", bound=Settings)
 LoggerNames = Annotated[
     tuple[str, ...], tyro.conf.arg(help=f"Loggers that receive the metrics: any of {', '.join(LOGGERS)}.")
 ]
@@ -102,12 +103,20 @@ def parse(
     options: OptionsT, settings: SettingsT, arguments: Sequence[str], prog: str
 ) -> tuple[OptionsT, SettingsT]:
     """Parses two dataclasses from one command line, with the given values as defaults."""
-    values = {"options": options, "settings": settings}
+    values: dict[str, Settings] = {"options": options, "settings": settings}
     # An empty name puts the fields of both at the top level.
-    fields = [(name, Annotated[type(value), tyro.conf.arg(name="")]) for name, value in values.items()]
+    fields = [(name, Annotated[_type_of(value), tyro.conf.arg(name="")]) for name, value in values.items()]
     both_type: Any = make_dataclass("Both", fields)
     both: Any = tyro.cli(both_type, prog=prog, args=arguments, default=both_type(**values), description="")
     return both.options, both.settings
+
+
+def _type_of(value: Settings) -> type:
+    """Returns the type of a dataclass, with the types of its values in place of its type variables."""
+    generic: Any = type(value)
+    types = {one.type: type(getattr(value, one.name)) for one in dataclasses.fields(value)}
+    variables = getattr(generic, "__parameters__", ())
+    return generic[tuple(types[variable] for variable in variables)] if variables else generic
 
 
 def _choose(arguments: Sequence[str], catalogue: Catalogue) -> tuple[str, str, str | None, list[str]]:

@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Protocol, TypedDict, TypeVar, runtime_checkabl
 from emcts.training.catalogue import Catalogue
 from emcts.types import JSON
 
-TOTAL = "total_env_steps"  # the only setting that may grow when a run resumes
-LEFT_OPEN = ("hash_bits",)  # settings that may be None until a run starts, by dotted path
+TOTAL = "steps"  # the only setting that may grow when a run resumes
 
 
 @runtime_checkable
@@ -105,12 +104,10 @@ def resolve(settings: SettingsT) -> SettingsT:
 
 
 def resolve_as(settings: SettingsT, stored: Mapping[str, JSON]) -> SettingsT:
-    """Returns the settings with a run's stored values where they are left open. More steps do not change these."""
-    ours, theirs = dict(flat(plain(settings))), dict(flat(stored))
-    taken = {
-        path: theirs[path] for path in LEFT_OPEN if path in theirs and path in ours and ours[path] is None
-    }
-    return override(settings, taken)
+    """Returns the settings with a run's stored values where `resolve` would choose some. More steps change none."""
+    ours, resolved, theirs = (dict(flat(one)) for one in (plain(settings), plain(resolve(settings)), stored))
+    left_open = [path for path, value in ours.items() if value is None and resolved[path] is not None]
+    return override(settings, {path: theirs[path] for path in left_open if path in theirs})
 
 
 def fill(defaults: SettingsT, stored: Mapping[str, object], path: str = "") -> SettingsT:

@@ -120,5 +120,5 @@ def test_a_wrong_prediction_looks_new() -> None:
 
 def test_what_learns_no_targets_cannot_disagree() -> None:
     sense = Disagreement(latents().novelty)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="Rnd learns no targets: give one that does"):
+    with pytest.raises(ValueError, match="Rnd cannot be fitted to targets"):
         sense.look(ENV, encode, sense.novelty.init(KEY), SHOWN)

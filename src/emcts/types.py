@@ -6,7 +6,7 @@ A variance is always epistemic: uncertainty of the model, not randomness of the 
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, Self, TypeVar, dataclass_transform
+from typing import Any, Generic, TypeVar, dataclass_transform
 
 import jax
 from jax.typing import ArrayLike
@@ -14,6 +14,7 @@ from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+SelfT = TypeVar("SelfT")
 RecordT = TypeVar("RecordT", bound=type)
 
 Params = PyTree
@@ -62,7 +63,7 @@ def record(cls: RecordT) -> RecordT:
 class Replaceable:
     """Gives a record `replace(field=new)`, which returns a changed copy."""
 
-    def replace(self, **changes: object) -> Self:
+    def replace(self: SelfT, **changes: object) -> SelfT:
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
 

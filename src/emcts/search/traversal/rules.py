@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
 from emcts.search.tree import Tree
-from emcts.types import Key, MaybeArray, Replaceable
+from emcts.types import Key, MaybeArray, Replaceable, Scalar
 
 QTransform = Callable[[Tree[Any], ArrayLike], Float[Array, "A"]]
 RuleT = TypeVar("RuleT")
@@ -54,7 +54,7 @@ class NodeStats(NamedTuple):
         action = lax.broadcasted_iota(jnp.int32, filled.shape, 0)
         return jnp.min(jnp.where(filled == jnp.max(filled), action, last))
 
-    def _fill(self, per_action: Array, filler: float) -> Array:
+    def _fill(self, per_action: Array, filler: Scalar) -> Array:
         if self.mask is None:
             return per_action
         return jnp.where(self.mask, per_action, jnp.asarray(filler, per_action.dtype))

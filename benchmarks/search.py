@@ -151,7 +151,7 @@ def measure(case: Case, repeats: int, seconds: float, *, epistemic: bool) -> dic
         searches["beta 1"] = epistemic_search(case, model, beta=1.0)
     times = interleave(searches, model.start, repeats, seconds)
     trees = {name: run(model.start, jax.random.key(1)) for name, run in searches.items() if name != "beta 1"}
-    without = plain_search(emcts, case, model, walker=emcts.plain_walker)(model.start, jax.random.key(1))
+    without = plain_search(emcts, case, model, backend=emcts.plain_backend)(model.start, jax.random.key(1))
     row = {
         "case": case.name,
         "mctx_ms": 1e3 * times["mctx"],

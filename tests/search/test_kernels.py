@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 import emcts
-from emcts.search.walkers import INTERPRETED_KERNELS, KERNELS, PLAIN
+from emcts.search.traversal.backend import INTERPRETED_KERNELS, KERNELS, PLAIN
 from tests.search.random_model import RandomModel
 
 BATCH, SIMULATIONS = 3, 10
 
 
-def search(policy: Any, walker: emcts.Walker, actions: int, key: Any, **options: Any) -> Any:
+def search(policy: Any, backend: emcts.Backend, actions: int, key: Any, **options: Any) -> Any:
     model = RandomModel.make(30, actions, terminal=0.15)
     mask = jnp.asarray(np.random.default_rng(0).random((BATCH, actions)) < 0.2)
     root, recurrent_fn = model.root(emcts, BATCH, variance=True), model.recurrent_fn(emcts, variance=True)
     beta = jnp.array([0.0, 2.0, -1.0])
-    out = policy(None, key, root, recurrent_fn, SIMULATIONS, mask, beta=beta, walker=walker, **options)
+    out = policy(None, key, root, recurrent_fn, SIMULATIONS, mask, beta=beta, backend=backend, **options)
     return out.search_tree
 
 
@@ -35,8 +35,10 @@ CASES = [
 @pytest.mark.parametrize(("policy", "actions", "options"), CASES)
 def test_same_trees(policy: Any, actions: int, options: dict[str, Any]) -> None:
     trees = [
-        jax.jit(lambda key, walker=walker: search(policy, walker, actions, key, **options))(jax.random.key(1))
-        for walker in (PLAIN, INTERPRETED_KERNELS)
+        jax.jit(lambda key, backend=backend: search(policy, backend, actions, key, **options))(
+            jax.random.key(1)
+        )
+        for backend in (PLAIN, INTERPRETED_KERNELS)
     ]
     assert int(trees[0].node_visits[:, 0].sum()) == BATCH * (SIMULATIONS + 1)
     for a, b in zip(jax.tree.leaves(trees[0]), jax.tree.leaves(trees[1]), strict=True):
@@ -46,8 +48,10 @@ def test_same_trees(policy: Any, actions: int, options: dict[str, Any]) -> None:
 def test_same_trees_under_vmap() -> None:
     keys = jax.random.split(jax.random.key(0), 2)
     trees = [
-        jax.jit(jax.vmap(lambda key, w=walker: search(emcts.gumbel_muzero_policy, w, 3, key)))(keys)
-        for walker in (PLAIN, INTERPRETED_KERNELS)
+        jax.jit(jax.vmap(lambda key, backend=backend: search(emcts.gumbel_muzero_policy, backend, 3, key)))(
+            keys
+        )
+        for backend in (PLAIN, INTERPRETED_KERNELS)
     ]
     for a, b in zip(jax.tree.leaves(trees[0]), jax.tree.leaves(trees[1]), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
@@ -57,13 +61,13 @@ def test_same_trees_under_vmap() -> None:
 def test_kernels_lower_for_cuda(policy: Any, actions: int, options: dict[str, Any]) -> None:
     traced = jax.jit(lambda key: search(policy, KERNELS, actions, key, **options)).trace(jax.random.key(1))
     text = traced.lower(lowering_platforms=("cuda",)).as_text()
-    assert text.count("emcts_descend") >= 1
-    assert text.count("emcts_ascend") >= 1
+    assert text.count("emcts_simulate") >= 1
+    assert text.count("emcts_backup") >= 1
 
 
 def test_on_a_cpu_the_kernels_yield() -> None:
     traced = jax.jit(lambda key: search(emcts.uct_policy, KERNELS, 3, key)).trace(jax.random.key(1))
-    assert "emcts_descend" not in traced.lower(lowering_platforms=("cpu",)).as_text()
+    assert "emcts_simulate" not in traced.lower(lowering_platforms=("cpu",)).as_text()
 
 
 def test_stochastic_rule_in_a_kernel() -> None:
@@ -83,11 +87,11 @@ def test_stochastic_rule_in_a_kernel() -> None:
     start = jnp.array([0.1, 0.7])
     root = emcts.RootFnOutput(jnp.zeros((2, 2)), start, start)
 
-    def run(walker: emcts.Walker) -> Any:
+    def run(backend: emcts.Backend) -> Any:
         key = jax.random.key(2)
         policy = emcts.stochastic_muzero_policy
         return policy(
-            None, key, root, decide, chance, 12, beta=1.0, dirichlet_fraction=0.0, walker=walker
+            None, key, root, decide, chance, 12, beta=1.0, dirichlet_fraction=0.0, backend=backend
         ).search_tree
 
     plain, kernels = jax.jit(lambda: run(PLAIN))(), jax.jit(lambda: run(INTERPRETED_KERNELS))()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import emcts
-from emcts.search.walkers import INTERPRETED_KERNELS, PLAIN
+from emcts.search.traversal.backend import INTERPRETED_KERNELS, PLAIN
 from tests.search import oracle
 from tests.search.random_model import RandomModel
 from tests.search.test_oracle import compare
@@ -70,10 +70,10 @@ def bandit(reward_of: Any, policy: Any, batch: int, simulations: int, **options:
 
 
 @pytest.mark.parametrize("policy", [emcts.uct_policy, emcts.muzero_policy, emcts.gumbel_muzero_policy])
-@pytest.mark.parametrize("walker", [PLAIN, INTERPRETED_KERNELS])
-def test_q_of_a_random_terminal_reward_is_a_mean(policy: Any, walker: Any) -> None:
+@pytest.mark.parametrize("backend", [PLAIN, INTERPRETED_KERNELS])
+def test_q_of_a_random_terminal_reward_is_a_mean(policy: Any, backend: Any) -> None:
     batch, visits = 512, 11
-    tree = bandit(jax.random.normal, policy, batch, visits, walker=walker).search_tree
+    tree = bandit(jax.random.normal, policy, batch, visits, backend=backend).search_tree
     summary = tree.summary()
     assert np.all(summary.visit_counts == visits)
     spread = float(np.std(np.asarray(summary.qvalues)))

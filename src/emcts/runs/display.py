@@ -49,7 +49,7 @@ class Standing:
             "table full": _share(largest(self.latest, "table_occupancy")),
             "uncertainty": _number(mean(self.latest, "uncertainty")),
             "steps/s": _number(self.steps_per_second),
-            "left": _duration(self.seconds_left),
+            "left": duration(self.seconds_left),
         }
         unsaid = {
             "states": "states_discovered",
@@ -202,7 +202,8 @@ def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.1%}"
 
 
-def _duration(seconds: float | None) -> str:
+def duration(seconds: float | None) -> str:
+    """Formats seconds as hours, minutes and seconds."""
     if seconds is None:
         return "-"
     minutes, rest = divmod(round(seconds), 60)

@@ -36,13 +36,18 @@ class Ending:
 
 
 def drive(
-    trainer: Trainer, folder: Folder, display: Display, command: str, boards: Sequence[Board] = ()
+    trainer: Trainer,
+    folder: Folder,
+    display: Display,
+    command: str,
+    boards: Sequence[Board] = (),
+    stop: Callable[[Latest], bool] | None = None,
 ) -> Ending:
     """Trains until the steps are done, a signal asks to stop, or a loss is not finite.
 
     Killed at any moment, the run goes on from its last checkpoint when this is called again, and what it writes down
     is the same as if nothing had happened. Processes that train the run together each call this; the one that leads
-    writes down, shows, and decides when to save.
+    writes down, shows, and decides when to save. `stop` ends the training early, given the latest metrics of all seeds.
     """
     config = folder.config()
     if tuple(trainer.seeds) != config.seeds:
@@ -54,7 +59,12 @@ def drive(
         made_by = provenance(command)
         with closing(_journal(folder, env_steps, trainer, boards)) as journal:
             clock, timer = Clock(), SaveTimer(config.schedule)
-            over = env_steps >= trainer.total_env_steps
+
+            def is_finished() -> bool:
+                early = stop is not None and bool(team.told(stop(journal.latest)))
+                return early or env_steps >= trainer.total_env_steps
+
+            over = is_finished()
             while not over:
                 state, progress = trainer.advance(state)
                 env_steps = progress.env_steps
@@ -69,12 +79,13 @@ def drive(
                 if team.told(journal.wants_maps(env_steps)):
                     journal.write_maps(env_steps, trainer.maps(state))
                 interruption.heed(team.largest(interruption.signal or 0))
-                over = env_steps >= trainer.total_env_steps or interruption.signal is not None
+                over = is_finished() or interruption.signal is not None
                 if team.told(timer.is_due()) or over:
                     checkpoints.save(state, env_steps, mean(journal.latest, "return"), _notes(config))
                     journal.write_summary("running", made_by)
-            finished = env_steps >= trainer.total_env_steps
-            ending = _finished(folder, env_steps) if finished else _stopped(folder, env_steps, interruption)
+            ending = (
+                _finished(folder, env_steps) if is_finished() else _stopped(folder, env_steps, interruption)
+            )
             return _end(journal, made_by, display, ending)
 
 

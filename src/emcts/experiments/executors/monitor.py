@@ -1,0 +1,146 @@
+"""Monitoring of runs that other processes train, through the files of their folders."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from emcts.experiments.sweeps.job import Job
+from emcts.experiments.sweeps.progress import ContextDisplay, SweepProgress
+from emcts.runs.display import Clock, Standing
+from emcts.runs.summary import Latest, absorb
+
+LINE_SECONDS = 30.0
+
+
+@dataclass
+class MonitoredRun:
+    """A run that another process trains, by its index in the sweep."""
+
+    index: int
+    job: Job
+    latest: Latest = field(default_factory=dict)
+    standing: Standing | None = None
+
+    def __post_init__(self) -> None:
+        self._lock_at_start = self._lock = _modified(self.job.path / ".lock")
+        self._clock = Clock()
+        self._inode, self._offset = -1, 0
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a process has locked the run since monitoring began."""
+        return _modified(self.job.path / ".lock") != self._lock_at_start
+
+    def has_new_worker(self) -> bool:
+        """Returns whether a second process has locked the run since the last call."""
+        before, self._lock = self._lock, _modified(self.job.path / ".lock")
+        return before not in (self._lock_at_start, self._lock)
+
+    def read(self) -> None:
+        """Reads new metrics. A run that resumes from a checkpoint begins another file."""
+        try:
+            with (self.job.path / "metrics.jsonl").open("rb") as file:
+                inode = os.fstat(file.fileno()).st_ino
+                if inode != self._inode:
+                    self.latest, self._clock, self._inode, self._offset = {}, Clock(), inode, 0
+                file.seek(self._offset)
+                complete, end, _ = file.read().rpartition(b"\n")
+        except FileNotFoundError:
+            return
+        self._offset += len(complete) + len(end)
+        if complete:
+            self.latest = absorb(self.latest, [json.loads(line) for line in complete.splitlines()])
+            steps = max(line["env_steps"] for line in self.latest.values())
+            self.standing = self._clock.standing(steps, self.job.total_env_steps, self.latest)
+
+    def update(self, progress: SweepProgress) -> None:
+        """Adds the metrics that were read to the progress of the sweep."""
+        if self.standing is not None:
+            progress.update(self.index, len(self.job.seeds), self.standing)
+
+    def cells(self) -> dict[str, str]:
+        return {"steps": "compiling ..."} if self.standing is None else self.standing.cells()
+
+
+@runtime_checkable
+class Monitor(Protocol):
+    """Shows the progress of a sweep and of its runs, and prints messages. Used as a context."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def show(self, progress: SweepProgress, running: Sequence[MonitoredRun]) -> None: ...
+
+    def say(self, text: str) -> None: ...
+
+
+@dataclass
+class LineMonitor(ContextDisplay):
+    """Prints a line for the sweep and one for each run at intervals: for files and pipes."""
+
+    write: Callable[[str], None]
+    seconds: float = LINE_SECONDS
+    shown_at: float = field(default_factory=time.monotonic)
+
+    def show(self, progress: SweepProgress, running: Sequence[MonitoredRun]) -> None:
+        if time.monotonic() - self.shown_at < self.seconds:
+            return
+        self.shown_at = time.monotonic()
+        self.write(progress.line)
+        for run in running:
+            cells = " | ".join(f"{name} {text}" for name, text in run.cells().items())
+            self.write(f"  {run.job.path.name}: {cells}")
+
+    def say(self, text: str) -> None:
+        self.write(text)
+
+
+class LiveMonitor(ContextDisplay):
+    """Shows a table that stays in place, with a row for each run; messages scroll by above it."""
+
+    def __init__(self, console: Console) -> None:
+        self.live = Live(Text("starting ..."), console=console, refresh_per_second=2)
+
+    def open(self) -> None:
+        self.live.start()
+
+    def close(self) -> None:
+        self.live.stop()
+
+    def show(self, progress: SweepProgress, running: Sequence[MonitoredRun]) -> None:
+        table = Table()
+        table.add_column("run")
+        columns = ("steps", "return", "first reward", "solved", "steps/s", "left")
+        for column in columns:
+            table.add_column(column, justify="right")
+        for run in running:
+            cells = run.cells()
+            table.add_row(run.job.path.name, *(cells.get(column, "") for column in columns))
+        self.live.update(Group(table, Text(progress.line)), refresh=True)
+
+    def say(self, text: str) -> None:
+        self.live.console.print(text, markup=False, highlight=False)
+
+
+def monitor_for(console: Console) -> Monitor:
+    """Returns a live table on a terminal, elsewhere lines."""
+    if console.is_terminal:
+        return LiveMonitor(console)
+    return LineMonitor(lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True))
+
+
+def _modified(file: Path) -> int | None:
+    try:
+        return file.stat().st_mtime_ns
+    except FileNotFoundError:
+        return None

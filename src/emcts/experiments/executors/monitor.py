@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -14,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from emcts.experiments.sweeps.job import Job
-from emcts.experiments.sweeps.progress import ContextDisplay, SweepProgress
+from emcts.experiments.sweeps.progress import Output, SweepProgress
 from emcts.runs.display import Clock, Standing
 from emcts.runs.summary import Latest, absorb
 
@@ -71,21 +70,14 @@ class MonitoredRun:
         return {"steps": "compiling ..."} if self.standing is None else self.standing.cells()
 
 
-@runtime_checkable
-class Monitor(Protocol):
-    """Shows the progress of a sweep and of its runs, and prints messages. Used as a context."""
-
-    def __enter__(self) -> object: ...
-
-    def __exit__(self, *error: object) -> None: ...
+class Monitor(Output):
+    """Shows the progress of a sweep and of its runs. This one shows nothing."""
 
     def show(self, progress: SweepProgress, running: Sequence[MonitoredRun]) -> None: ...
 
-    def say(self, text: str) -> None: ...
-
 
 @dataclass
-class LineMonitor(ContextDisplay):
+class LineMonitor(Monitor):
     """Prints a line for the sweep and one for each run at intervals: for files and pipes."""
 
     write: Callable[[str], None]
@@ -105,7 +97,7 @@ class LineMonitor(ContextDisplay):
         self.write(text)
 
 
-class LiveMonitor(ContextDisplay):
+class LiveMonitor(Monitor):
     """Shows a table that stays in place, with a row for each run; messages scroll by above it."""
 
     def __init__(self, console: Console) -> None:

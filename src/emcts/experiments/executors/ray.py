@@ -26,9 +26,9 @@ from emcts.experiments.executors.executor import (
 from emcts.experiments.executors.monitor import Monitor, MonitoredRun, monitor_for
 from emcts.experiments.executors.resources import Resources
 from emcts.experiments.executors.worker import (
-    RunResult,
     Terminated,
     WorkerReport,
+    WorkerResult,
     device_name,
     report,
     train,
@@ -77,7 +77,7 @@ class RayExecutor:
 
     ray: Ray
     resources: Resources
-    task_options: dict[str, float]
+    task_options: dict[str, int | float]
     has_gpus: bool
     is_cluster: bool
 
@@ -181,14 +181,14 @@ class RayExecutor:
             monitor.show(progress, running)
         return problems
 
-    def _result(self, task: ObjectRef) -> RunResult:
+    def _result(self, task: ObjectRef) -> WorkerResult:
         try:
             return self.ray.get(task)
         except self.ray.exceptions.TaskCancelledError:
-            return RunResult("stopped", "was not begun", ())
+            return WorkerResult("stopped", "was not begun", ())
         except self.ray.exceptions.RayError as error:
             message = f"lost its worker {RETRIES + 1} times, the last time by: {error}"
-            return RunResult("failed", message, ())
+            return WorkerResult("failed", message, ())
 
 
 def check_report(host: str, found: WorkerReport, probe: Path) -> None:
@@ -250,7 +250,7 @@ def _machines(ray: Ray) -> list[dict[str, Any]]:
 
 def _finish(
     run: MonitoredRun,
-    result: RunResult,
+    result: WorkerResult,
     progress: SweepProgress,
     interruption: Interruption,
     monitor: Monitor,

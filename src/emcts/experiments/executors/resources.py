@@ -38,7 +38,7 @@ class Resources:
         # JAX refuses the old name of this variable beside the new one.
         return {**threads, "XLA_CLIENT_MEM_FRACTION": memory, "XLA_PYTHON_CLIENT_MEM_FRACTION": ""}
 
-    def ray_options(self, machines: Sequence[Mapping[str, float]], gpus: bool) -> dict[str, float]:
+    def ray_options(self, machines: Sequence[Mapping[str, float]], gpus: bool) -> dict[str, int | float]:
         """Returns the options of a Ray task. Resources that no machine has are refused: the runs would never start."""
         if self.runs_per_gpu is not None and not gpus:
             raise ValueError(

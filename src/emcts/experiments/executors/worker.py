@@ -22,7 +22,7 @@ VISIBLE_SECONDS = 10.0  # and so long to show a new file to another machine
 
 
 @dataclass(frozen=True)
-class RunResult:
+class WorkerResult:
     """How a run ended: the state of `drive`, or `failed` by an error outside of training, and its messages."""
 
     state: str
@@ -53,7 +53,7 @@ class MessageDisplay(NoDisplay):
         self.messages.append(text)
 
 
-def train(job: Job, load: LoadCatalogue, command: str) -> RunResult:
+def train(job: Job, load: LoadCatalogue, command: str) -> WorkerResult:
     """Creates or opens the run, and trains it from its last checkpoint to its end.
 
     Errors are returned as text, since not every error can be pickled. A SIGTERM comes from the machine, not the user.
@@ -65,13 +65,13 @@ def train(job: Job, load: LoadCatalogue, command: str) -> RunResult:
         wait_for_lock(folder, LOCK_SECONDS)
         ending = drive(job.trainer(catalogue, folder), folder, display, command)
     except (ValueError, OSError) as error:
-        return RunResult("failed", str(error), tuple(display.messages))
+        return WorkerResult("failed", str(error), tuple(display.messages))
     except Exception:
-        return RunResult("failed", traceback.format_exc(), tuple(display.messages))
+        return WorkerResult("failed", traceback.format_exc(), tuple(display.messages))
     if ending.exit_code == SIGTERM_EXIT:
         raise Terminated(ending.message)
     *messages, message = display.messages
-    return RunResult(ending.state, message, tuple(messages))
+    return WorkerResult(ending.state, message, tuple(messages))
 
 
 def report(probe: Path) -> WorkerReport:

@@ -3,24 +3,29 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import TypeVar
 
 from emcts.experiments.sweeps.job import Job
 from emcts.runs.display import Display, LiveDisplay, Standing, duration
 
+OutputT = TypeVar("OutputT", bound="Output")
 
-class ContextDisplay:
-    """A display that is opened and closed as a context."""
+
+class Output:
+    """Where a command prints messages, opened and closed as a context. This one prints nothing."""
 
     def open(self) -> None: ...
 
     def close(self) -> None: ...
 
-    def __enter__(self) -> Self:
+    def say(self, text: str) -> None:
+        """Prints a message."""
+
+    def __enter__(self: OutputT) -> OutputT:
         self.open()
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
@@ -73,7 +78,7 @@ class SweepProgress:
 
 
 @dataclass
-class SweepDisplay(ContextDisplay):
+class SweepDisplay(Output):
     """Shows a run as `emcts train` does, and the progress of the sweep: in the title on a terminal, else in lines."""
 
     progress: SweepProgress

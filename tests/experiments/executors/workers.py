@@ -1,6 +1,6 @@
-"""Toys whose worker processes die, stop or fail at a step, the first time that they come to it.
+"""Toys whose worker processes die, stop or fail at a step, the first time that they reach it.
 
-They write down each chunk that they begin into the folder that `MARKS` names.
+They append each chunk that they begin to a file in the folder that `MARKS` names.
 """
 
 import os
@@ -18,7 +18,7 @@ DIES_AT, STOPS_AT, FAILS_AT = 600, 300, 100  # steps; who does it depends on the
 
 
 def begun(path: Path, name: str) -> list[tuple[int, int]]:
-    """Of each chunk that began: the process and the step."""
+    """Returns the process and the step of each chunk that began."""
     file = path / f"{name}.txt"
     lines = file.read_text().splitlines() if file.exists() else []
     return [(int(process), int(step)) for process, step in map(str.split, lines)]
@@ -40,7 +40,7 @@ class MarkedTrainer(ToyTrainer):
         if first_time and self.name == "hilly-walker-2" and step == STOPS_AT:
             os.kill(os.getpid(), signal.SIGTERM)
         if self.name == "hilly-runner-1" and step == FAILS_AT:
-            raise RuntimeError("no ground under the feet")
+            raise RuntimeError("the runner fell")
         return super().advance(state)
 
 
@@ -51,6 +51,6 @@ class MarkedCatalogue(ToyCatalogue):
         return MarkedTrainer(settings, seeds, f"{environment}-{agent}-{seeds[0]}")
 
 
-def told(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What a run wrote down, but for the time it took."""
+def without_time(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the metrics of a run without the time that they took."""
     return [{**line, "seconds": 0} for line in lines]

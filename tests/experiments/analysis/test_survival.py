@@ -5,17 +5,23 @@ import math
 import numpy as np
 import pytest
 
-from emcts.experiments.statistics import permutation_test
-from emcts.experiments.survival import Times, kaplan_meier, log_rank, restricted_mean, restricted_mean_test
+from emcts.experiments.analysis.statistics import permutation_test
+from emcts.experiments.analysis.survival import (
+    EventTimes,
+    kaplan_meier,
+    log_rank,
+    restricted_mean,
+    restricted_mean_test,
+)
 
 # Weeks of remission (Freireich and others, 1963); a minus marks a patient who was still well.
 TREATED = (6, 6, 6, -6, 7, -9, 10, -10, -11, 13, 16, -17, -19, -20, 22, 23, -25, -32, -32, -34, -35)
 PLACEBO = (1, 1, 2, 2, 3, 4, 4, 5, 5, 8, 8, 8, 8, 11, 11, 12, 12, 15, 17, 22, 23)
 
 
-def times(*weeks: float) -> Times:
+def times(*weeks: float) -> EventTimes:
     values = np.array(weeks, np.float64)
-    return Times(np.abs(values), values > 0)
+    return EventTimes(np.abs(values), values > 0)
 
 
 def test_the_trial_of_the_textbooks() -> None:
@@ -49,7 +55,7 @@ def test_one_by_hand() -> None:
 
 def test_without_unfinished_seeds_the_area_is_the_mean() -> None:
     steps = np.random.default_rng(0).integers(1, 50, 12).astype(np.float64)
-    whole = Times(steps, np.ones(12, bool))
+    whole = EventTimes(steps, np.ones(12, bool))
     assert restricted_mean(whole, 60.0) == pytest.approx(steps.mean())
     assert restricted_mean(whole.cut(20.0), 20.0) == pytest.approx(np.minimum(steps, 20).mean())
     assert whole.known_to == math.inf
@@ -61,7 +67,7 @@ def test_when_it_never_happens() -> None:
     np.testing.assert_array_equal(kaplan_meier(never).share, [1])
     assert restricted_mean(never, 7.0) == 7
     assert log_rank(never, times(-9)).p_value == 1
-    with pytest.raises(ValueError, match="up to step 8 of seeds that were followed to 7"):
+    with pytest.raises(ValueError, match="up to step 8 of seeds that ran to 7"):
         restricted_mean(never, 8.0)
 
 
@@ -76,17 +82,19 @@ def test_a_seed_that_was_stopped_early_did_not_get_there() -> None:
 
 
 def test_a_permutation_test_with_a_stopped_seed_by_hand() -> None:
-    """Of {2 | -1, 4} up to step 4: alone, a seed's restricted mean is 2, 4 (never seen to happen) or 4."""
+    """Of {2 | -1, 4} up to step 4: alone, a seed's restricted mean is 2, 4 (censored) or 4."""
     test = restricted_mean_test(times(2), times(-1, 4), 4.0)
     assert test.statistic == 2 - 4
-    # The other divisions: {-1 | 2, 4} has 4 - 3 = 1, and {4 | -1, 2} has 4 - 2 = 2.
+    # The other partitions: {-1 | 2, 4} has 4 - 3 = 1, and {4 | -1, 2} has 4 - 2 = 2.
     assert test.p_value == 2 / 3
 
 
 def test_without_stopped_seeds_it_is_the_test_of_means() -> None:
     rng = np.random.default_rng(1)
     for sizes, horizon in (((4, 5), 60.0), ((12, 14), 30.0)):
-        a, b = (Times(rng.integers(1, 50, size).astype(np.float64), np.ones(size, bool)) for size in sizes)
+        a, b = (
+            EventTimes(rng.integers(1, 50, size).astype(np.float64), np.ones(size, bool)) for size in sizes
+        )
         plain = permutation_test(a.cut(horizon).steps, b.cut(horizon).steps)
         found = restricted_mean_test(a.cut(horizon), b.cut(horizon), horizon)
         assert found.statistic == pytest.approx(plain.statistic)
@@ -99,8 +107,8 @@ def test_chance_gives_small_p_values_as_often_as_it_should() -> None:
     p_values = []
     for _ in range(400):
         happens, stopped = rng.exponential(50, 16), rng.uniform(5, 150, 16)
-        both = Times(np.minimum(happens, stopped), happens <= stopped)
-        a, b = (Times(both.steps[part], both.happened[part]) for part in (slice(8), slice(8, 16)))
+        both = EventTimes(np.minimum(happens, stopped), happens <= stopped)
+        a, b = (EventTimes(both.steps[part], both.observed[part]) for part in (slice(8), slice(8, 16)))
         horizon = min(60.0, a.known_to, b.known_to)
         p_values.append(restricted_mean_test(a, b, horizon, permutations=200).p_value)
     assert 0.02 < np.mean(np.array(p_values) <= 0.05) < 0.09
@@ -108,12 +116,12 @@ def test_chance_gives_small_p_values_as_often_as_it_should() -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "happened", "message"),
+    ("steps", "observed", "message"),
     [
         (np.zeros(0), np.zeros(0, bool), "no seeds"),
-        (np.array([np.nan]), np.array([False]), "the last step of a seed that never got there"),
+        (np.array([np.nan]), np.array([False]), "the last step of a seed that never reached the event"),
     ],
 )
-def test_bad_times(steps: np.ndarray, happened: np.ndarray, message: str) -> None:
+def test_bad_times(steps: np.ndarray, observed: np.ndarray, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Times(steps, happened)
+        EventTimes(steps, observed)

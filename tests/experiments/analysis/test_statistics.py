@@ -5,7 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from emcts.experiments.statistics import estimate, interquartile_mean, median, permutation_test, summarise
+from emcts.experiments.analysis.statistics import (
+    estimate,
+    interquartile_mean,
+    median,
+    permutation_test,
+    summarise,
+)
 
 NEVER = math.nan
 

@@ -13,26 +13,27 @@ import pytest
 from rich.console import Console
 
 from emcts.cli import main
-from emcts.cli import reproduce as command
-from emcts.experiments.executors import Executor, Outcome
-from emcts.experiments.experiment import Experiment
-from emcts.experiments.plan import plan_of
-from emcts.experiments.ray_executor import RayExecutor, on_ray
-from emcts.experiments.share import Share
-from emcts.experiments.sweep import Job, Row, jobs
+from emcts.experiments.executors.executor import Executor, SweepResult
+from emcts.experiments.executors.ray import RayExecutor, on_ray
+from emcts.experiments.executors.resources import Resources
+from emcts.experiments.paper import EXPERIMENTS
+from emcts.experiments.paper.experiment import Experiment
+from emcts.experiments.sweeps.job import Job, jobs
+from emcts.experiments.sweeps.plan import plan
+from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.config import Config, Schedule, plain
 from emcts.runs.display import LineDisplay
 from emcts.runs.drive import drive
 from emcts.runs.folder import Folder
 from emcts.runs.status import find_runs, status
-from tests.cli.test_reproduce import analyse, draw
-from tests.experiments.workers import DIES_AT, MARKS, STOPS_AT, MarkedCatalogue, begun, told
+from tests.experiments.executors.workers import DIES_AT, MARKS, STOPS_AT, MarkedCatalogue, begun, without_time
+from tests.experiments.toy_figure import analyse, draw
 from tests.runs.toy import ToyTrainer
 
-AT_ONCE = {"cpu": 2, "gpu": 2}
-WALK = Row("walk", "Walker", "hilly", "walker", seeds=4, paper_preset="long", at_once=AT_ONCE)
-RUN = Row("run", "Runner", "plain", "runner", seeds=4, paper_preset="long", at_once=AT_ONCE)
+SEEDS_PER_RUN = {"cpu": 2, "gpu": 2}
+WALK = RunSpec("walk", "Walker", "hilly", "walker", seeds=4, paper_preset="long", seeds_per_run=SEEDS_PER_RUN)
+RUN = RunSpec("run", "Runner", "plain", "runner", seeds=4, paper_preset="long", seeds_per_run=SEEDS_PER_RUN)
 SWEEP = """
 [[runs]]
 name = "nan"
@@ -47,7 +48,9 @@ agent = "runner"
 seeds = 2
 seeds_per_run = 1
 """
-TOY = Experiment("toy", "walks", (WALK, RUN), (), analyse, draw, {"summary": ("label", "seeds", "found")})
+EXPERIMENT = Experiment(
+    "toy", "walks", (WALK, RUN), (), analyse, draw, {"summary": ("label", "seeds", "found")}
+)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +64,7 @@ def marks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def executor(marks: Path) -> Iterator[RayExecutor]:
     """One Ray for all tests of this file: it takes seconds to start."""
-    with on_ray(None, Share()) as ray:
+    with on_ray(None, Resources()) as ray:
         yield ray
 
 
@@ -70,16 +73,17 @@ def in_workers(executor: RayExecutor, tmp_path: Path, monkeypatch: pytest.Monkey
     """In a folder of its own, with commands that train marked toys on that Ray."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("emcts.agents.catalogue.installed", MarkedCatalogue)
-    monkeypatch.setattr("emcts.runs.journal.draw_run", lambda folder, out: out)
-    monkeypatch.setattr("emcts.cli.where.on_ray", lambda address, share: nullcontext(executor))
-    monkeypatch.setattr(command, "EXPERIMENTS", {"toy": TOY})
+    monkeypatch.setattr(
+        "emcts.experiments.executors.ray.on_ray", lambda address, resources: nullcontext(executor)
+    )
+    monkeypatch.setitem(EXPERIMENTS, "toy", __name__)
     return tmp_path
 
 
-def swept(executor: Executor, rows: list[Row], out: Path) -> tuple[Outcome, list[Job], str]:
+def swept(executor: Executor, specs: list[RunSpec], out: Path) -> tuple[SweepResult, list[Job], str]:
     catalogue, screen = MarkedCatalogue(), io.StringIO()
-    found = jobs(rows, out, catalogue, "cpu")
-    planned = plan_of(found, catalogue, "an abacus")
+    found = jobs(specs, out, catalogue, "cpu")
+    planned = plan(found, catalogue, "an abacus")
     outcome = executor.run(planned, MarkedCatalogue, Console(file=screen, width=200), "emcts reproduce toy")
     return outcome, found, screen.getvalue()
 
@@ -110,7 +114,7 @@ def test_a_killed_worker_and_a_stopped_one_change_nothing(
         alone = Folder.create(in_workers / "alone" / folder.path.name, folder.config(), {})
         settings = (WALK if folder.path.name.startswith("walk") else RUN).settings(MarkedCatalogue())
         drive(ToyTrainer(settings, folder.config().seeds), alone, LineDisplay(lambda text: None), "")
-        assert told(folder.metrics.read()) == told(alone.metrics.read())
+        assert without_time(folder.metrics.read()) == without_time(alone.metrics.read())
     before = sorted((file, file.stat().st_mtime_ns) for file in runs.rglob("*"))
 
     main(["reproduce", "toy", "--on", "ray", "--first-seed", "0"])
@@ -127,7 +131,7 @@ def test_runs_that_break_or_fail_leave_the_others_alone(
     assert caught.value.code == 1
     out = capsys.readouterr().out
     assert "runs/sweep-mine/nan-seeds-0-0: a loss was not finite: seed 0 at step 300" in out
-    assert "RuntimeError: no ground under the feet" in out
+    assert "RuntimeError: the runner fell" in out
     assert "runner-hilly-seeds-0-0: finished" in out
     runs = {folder.path.name: status(folder).state for folder in find_runs(Path("runs/sweep-mine"))}
     assert runs == {
@@ -141,7 +145,7 @@ def test_a_signal_stops_the_sweep_after_a_checkpoint(
     executor: RayExecutor, marks: Path, tmp_path: Path
 ) -> None:
     endless = {"chunk_seconds": 0.1, "total_env_steps": 1_000_000}
-    row = Row("stop", "", "plain", "walker", 4, "long", changes=endless, at_once=AT_ONCE)
+    spec = RunSpec("stop", "", "plain", "walker", 4, "long", changes=endless, seeds_per_run=SEEDS_PER_RUN)
 
     def interrupt() -> None:
         while len(begun(marks, "plain-walker-0")) < 3:
@@ -150,7 +154,7 @@ def test_a_signal_stops_the_sweep_after_a_checkpoint(
 
     (marks / "plain-walker-0.txt").unlink(missing_ok=True)
     threading.Thread(target=interrupt, daemon=True).start()
-    outcome, found, _ = swept(executor, [row], tmp_path)
+    outcome, found, _ = swept(executor, [spec], tmp_path)
     assert (outcome.stopped, outcome.problems) == (130, {})
     (last,) = Checkpoints(found[0].path / "checkpoints").steps()
     assert last == found[0].env_steps >= 300

@@ -1,16 +1,18 @@
-"""Rows and run folders that take no training."""
+"""Specs and run folders that need no training."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from emcts.experiments.evidence import Evidence
-from emcts.experiments.sweep import Row
+from emcts.experiments.analysis.run_group import RunGroup
+from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.runs.config import Config
 from emcts.runs.folder import Folder
 
-WALKER = Row("walk", "Walker", "plain", "walker", seeds=5, paper_preset="long", at_once={"cpu": 2, "gpu": 4})
-RUNNER = Row("run", "Runner", "plain", "runner", seeds=2, paper_preset="long")
+WALKER = RunSpec(
+    "walk", "Walker", "plain", "walker", seeds=5, paper_preset="long", seeds_per_run={"cpu": 2, "gpu": 4}
+)
+RUNNER = RunSpec("run", "Runner", "plain", "runner", seeds=2, paper_preset="long")
 
 
 def made_up_run(
@@ -22,21 +24,22 @@ def made_up_run(
     agent: str = "e-az",
     settings: Mapping[str, Any] | None = None,
 ) -> Folder:
-    """A finished run with these metrics, and these lines in its summary."""
+    """Writes a finished run with these metrics and these seeds in its summary."""
     config = Config(environment, agent, None, tuple(seed["seed"] for seed in seeds), settings or {})
     folder = Folder.create(path, config, {})
     folder.metrics.append([dict(line) for line in lines])
-    unsaid = {
+    missing = {
         "first_reward_step": None,
         "solved_step": None,
+        "regret_step": None,
         "final_return": None,
         "env_steps": 0,
         "seconds": 1.0,
     }
     made_by = {"state": "finished", "command": f"emcts train --out {path}", "device": "an abacus"}
-    folder.write("summary.json", {"seeds": [{**unsaid, **seed} for seed in seeds], **made_by})
+    folder.write("summary.json", {"seeds": [{**missing, **seed} for seed in seeds], **made_by})
     return folder
 
 
-def evidence(row: Row, *folders: Folder) -> Evidence:
-    return Evidence(row, folders)
+def group(spec: RunSpec, *folders: Folder) -> RunGroup:
+    return RunGroup(spec, folders)

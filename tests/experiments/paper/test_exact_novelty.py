@@ -1,12 +1,12 @@
-"""The planner with exact counts: by hand where the sea is tiny, and the numbers that agents are held against."""
+"""The planner with exact counts: by hand for a tiny size, and the numbers that agents are compared with."""
 
 import numpy as np
 import pytest
 
-from emcts.experiments.perfect_novelty import ALL, HALF, PAPER, Protocol, steps_of_seeds, steps_to_treasure
+from emcts.experiments.paper.exact_novelty import ALL, HALF, PAPER, Protocol, steps_of_seeds, steps_to_goal
 
 
-def test_a_sea_of_two_rows() -> None:
+def test_two_rows() -> None:
     steps = steps_of_seeds(2, 200, ALL)
     # Right and right at once, or a path more, or all three others first: each leaves something new to the right.
     assert set(steps.tolist()) == {2, 4, 6, 8}
@@ -22,7 +22,7 @@ def test_every_episode_tries_something_new() -> None:
 
 def test_exploiting_episodes_only_cost_steps() -> None:
     np.testing.assert_array_equal(steps_of_seeds(7, 10, HALF), 2 * steps_of_seeds(7, 10, ALL))
-    assert steps_to_treasure(7, 0, HALF) == steps_to_treasure(7, 0, HALF)
+    assert steps_to_goal(7, 0, HALF) == steps_to_goal(7, 0, HALF)
     assert len(set(steps_of_seeds(7, 10, ALL).tolist())) > 1
 
 
@@ -37,4 +37,4 @@ def test_bad_protocols(bad: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="episodes explore|warm_up is -1"):
         Protocol(**bad)
     with pytest.raises(ValueError, match="size 1: give at least 2"):
-        steps_to_treasure(1, 0, ALL)
+        steps_to_goal(1, 0, ALL)

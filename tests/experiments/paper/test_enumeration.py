@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from emcts.experiments.enumeration import Enumeration, enumerate_task
+from emcts.experiments.paper.figure_1 import Enumeration, enumerate_task
 
 
 def by_counting(base: int, wanted: tuple[int, ...]) -> int:

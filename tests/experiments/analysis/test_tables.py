@@ -1,11 +1,11 @@
-"""Results on the disk: what is written is what is read."""
+"""Results on the disk: tables are read as they were written."""
 
 import math
 from pathlib import Path
 
 import pytest
 
-from emcts.experiments.results import Results, Table, lines_of, number, values
+from emcts.experiments.analysis.tables import Results, Table, number, unique, where
 
 
 def test_tables_come_back_as_they_were(tmp_path: Path) -> None:
@@ -19,7 +19,7 @@ def test_tables_come_back_as_they_were(tmp_path: Path) -> None:
     assert read[0] == {"label": "E-AZ, RND", "steps": 8299, "share": 0.123457, "never": None}
     assert read[1] == {"label": 'a "quoted" name', "steps": math.inf, "share": None, "never": 3}
     assert (tmp_path / "new" / "table-1" / "summary.csv").read_text().startswith("label,steps,share,never\n")
-    assert results.made() == {"command": "x", "runs": []}
+    assert results.provenance() == {"command": "x", "runs": []}
 
 
 def test_lines_with_other_columns_fit_into_one_file(tmp_path: Path) -> None:
@@ -30,10 +30,10 @@ def test_lines_with_other_columns_fit_into_one_file(tmp_path: Path) -> None:
 
 def test_cells() -> None:
     table: Table = [{"row": "a", "seed": 0}, {"row": "b", "seed": 0}, {"row": "a", "seed": 1}]
-    assert lines_of(table, row="a", seed=1) == [table[2]]
-    assert values(table, "row") == ["a", "b"]
+    assert where(table, row="a", seed=1) == [table[2]]
+    assert unique(table, "row") == ["a", "b"]
     assert math.isnan(number(None))
-    with pytest.raises(ValueError, match="'x' is no number"):
+    with pytest.raises(ValueError, match="'x' is not a number"):
         number("x")
 
 

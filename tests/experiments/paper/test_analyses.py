@@ -1,4 +1,4 @@
-"""What is concluded from runs whose outcome is known, figure by figure."""
+"""The analysis of each figure, on runs with known results."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emcts.experiments import figure_1, figure_2_left, figure_2_right, figure_3, figure_5, table_1
-from emcts.experiments.enumeration import Enumeration
-from emcts.experiments.evidence import Evidence
-from emcts.experiments.experiment import Experiment
-from emcts.experiments.results import Line, Tables
+from emcts.experiments.analysis.run_group import RunGroup
+from emcts.experiments.analysis.tables import TableRow, Tables
+from emcts.experiments.paper import figure_1, figure_2_left, figure_2_right, figure_3, figure_5, table_1
+from emcts.experiments.paper.experiment import Experiment
+from emcts.experiments.paper.figure_1 import Enumeration
 from emcts.runs.maps import MapHistory
-from tests.experiments.toys import made_up_run
+from tests.experiments.specs import made_up_run
 
 
 def made_up(
@@ -23,16 +23,14 @@ def made_up(
     firsts: Mapping[int, int | None],
     steps: int = 1000,
     **settings: Any,
-) -> Evidence:
-    """A row whose seeds return 1 from the step on at which they first succeeded, and 0 before it."""
-    (row,) = (row for row in experiment.rows if row.name == name)
+) -> RunGroup:
+    """Returns a spec whose seeds return 1 from their first success on, and 0 before it."""
+    (spec,) = (spec for spec in experiment.specs if spec.name == name)
     lines = [
         {
             "seed": seed,
             "env_steps": step,
             "return": 1.0 if first is not None and step >= first else 0.0,
-            "train_return": 0.99 if first is not None and step >= first else 0.0,
-            "episodes": 10.0,
         }
         for step in range(100, steps + 1, 100)
         for seed, first in firsts.items()
@@ -43,17 +41,18 @@ def made_up(
             "env_steps": steps,
             "first_reward_step": first,
             "solved_step": first,
+            "regret_step": first,
             "final_return": 0.0 if first is None else 1.0,
         }
         for seed, first in firsts.items()
     ]
     run = made_up_run(
-        folder / name, lines, ends, environment=row.environment, agent=row.agent, settings=settings
+        folder / name, lines, ends, environment=spec.environment, agent=spec.agent, settings=settings
     )
-    return Evidence(row, (run,))
+    return RunGroup(spec, (run,))
 
 
-def only(tables: Tables, name: str, **wanted: str) -> Line:
+def only(tables: Tables, name: str, **wanted: str) -> TableRow:
     (line,) = (
         line for line in tables[name] if all(line[column] == value for column, value in wanted.items())
     )
@@ -114,7 +113,6 @@ def test_figure_2_left_has_a_horizon_for_each_size(tmp_path: Path) -> None:
     tables = figure_2_left.analyse(evidence)
     small, large = tables["summary"]
     assert (small["size"], large["size"]) == (10, 20)
-    # Of each 10 episodes all are perfect from the first success on: 10% of all so far, one chunk later at the most.
     assert (small["found"], small["mean_of_found"]) == (2, (200 + 400) / 2)
     assert (large["found"], large["horizon"]) == (1, 3000)
     assert [line["size"] for line in tables["floor"]] == [10, 20]

@@ -1,4 +1,4 @@
-"""Where a sweep is trained, as the command line says it."""
+"""The options of executors on the command line."""
 
 import importlib.util
 from pathlib import Path
@@ -6,16 +6,8 @@ from pathlib import Path
 import pytest
 
 from emcts.cli import main
-from emcts.cli import reproduce as command
-from tests.cli.test_reproduce import TOY
-from tests.runs.toy import ToyCatalogue
 
-
-@pytest.fixture(autouse=True)
-def toys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("emcts.agents.catalogue.installed", ToyCatalogue)
-    monkeypatch.setattr(command, "EXPERIMENTS", {"toy": TOY})
+pytestmark = pytest.mark.usefixtures("toys")
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -29,12 +21,12 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--on", "rya"), "unknown place for --on 'rya': did you mean 'ray'?"),
+        (("--on", "rya"), "unknown executor for --on 'rya': did you mean 'ray'?"),
         (("--address", "auto"), "--address auto is for Ray alone: add --on ray"),
         (("--cpus-per-run", "2"), "--cpus-per-run 2 is for Ray alone"),
         (("--runs-per-gpu", "2"), "--runs-per-gpu 2 is for Ray alone"),
         (("--on", "ray", "--cpus-per-run", "0"), "--cpus-per-run 0: give at least 1"),
-        (("--on", "ray", "--rows", "swim"), "no row of toy is meant"),
+        (("--on", "ray", "--rows", "swim"), "no row of toy is selected"),
     ],
 )
 def test_bad_input_is_refused_before_anything_starts(
@@ -43,16 +35,18 @@ def test_bad_input_is_refused_before_anything_starts(
     assert message in refused(capsys, *arguments)
 
 
-def test_without_ray_one_is_told_how_to_get_it(
+def test_without_ray_the_error_says_how_to_install_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(
-        "emcts.experiments.ray_executor.find_spec", lambda name: None if name == "ray" else find(name)
+        "emcts.experiments.executors.ray.find_spec", lambda name: None if name == "ray" else find(name)
     )
     assert 'pip install "emcts[ray]"' in refused(capsys, "--on", "ray")
 
 
-def test_an_address_that_is_none(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_does_not_exist(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     assert "Ray cannot be used at --address nowhere" in refused(capsys, "--on", "ray", "--address", "nowhere")

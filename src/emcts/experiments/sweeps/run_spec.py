@@ -1,5 +1,6 @@
 """The configuration of some runs as data: an agent, its settings and its seeds."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -62,9 +63,11 @@ class RunSpec:
     def describes(self, config: Config) -> bool:
         """Returns whether a run has the environment, the agent and the changed settings of this spec."""
         settings = dict(flat(config.settings))
-        wanted = {path: value for path, value in self.changes.items() if path not in LENGTH}
+        wanted = json.loads(json.dumps(dict(self.changes)))  # tuples as lists, as a config has them
         same = (config.environment, config.agent) == (self.environment, self.agent)
-        return same and all(settings.get(path) == value for path, value in wanted.items())
+        return same and all(
+            settings.get(path) == value for path, value in wanted.items() if path not in LENGTH
+        )
 
     def differences(self, config: Config, catalogue: Catalogue) -> dict[str, list[Any]]:
         """Returns the settings that differ, as [the run's, this spec's]; None where one has no such setting."""

@@ -24,7 +24,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 @pytest.mark.usefixtures("toys")
-def test_from_the_sweep_to_the_picture(capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_the_sweep_to_the_figure(capsys: pytest.CaptureFixture[str]) -> None:
     main(["reproduce", "toy"])
     out = output(capsys)
     assert "run 4 of 4: Runner, 2 seeds, in runs/reproduce/run-seeds-1000-1001" in out
@@ -43,7 +43,9 @@ def test_from_the_sweep_to_the_picture(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.usefixtures("toys")
-def test_a_stopped_sweep_goes_on(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_sweep_continues(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = ToyTrainer.advance
 
     def advance(self: ToyTrainer, state: Any) -> Any:

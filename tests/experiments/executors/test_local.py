@@ -27,14 +27,14 @@ def swept(specs: list[RunSpec], out: Path) -> tuple[SweepResult, str]:
 
 def test_a_broken_run_is_reported_now_and_later_and_stops_no_other(tmp_path: Path) -> None:
     rows = [RUNNER.with_changes({"nan_at": 300}), WALKER.with_seeds(1)]
-    outcome, said = swept(rows, tmp_path)
-    assert (outcome.exit_code, list(outcome.problems)) == (1, [str(tmp_path / "run-seeds-0-1")])
-    assert "a loss was not finite: seed 1 at step 300" in outcome.problems[str(tmp_path / "run-seeds-0-1")]
-    assert "sweep: 2 of 2 runs over" in said
-    again, said = swept(rows, tmp_path)
+    result, printed = swept(rows, tmp_path)
+    assert (result.exit_code, list(result.problems)) == (1, [str(tmp_path / "run-seeds-0-1")])
+    assert "a loss was not finite: seed 1 at step 300" in result.problems[str(tmp_path / "run-seeds-0-1")]
+    assert "sweep: 2 of 2 runs over" in printed
+    again, printed = swept(rows, tmp_path)
     assert again.exit_code == 1
     assert "broke in an earlier sweep" in again.problems[str(tmp_path / "run-seeds-0-1")]
-    assert said == ""
+    assert printed == ""
 
 
 def test_other_settings_are_refused_before_the_first_run(tmp_path: Path) -> None:

@@ -61,13 +61,13 @@ def test_the_sweep_is_shown_with_its_runs(tmp_path: Path, live: bool) -> None:
     )
     runs[0].read()
     screen = io.StringIO()
-    watch = monitor_for(Console(file=screen, force_terminal=live, width=120))
-    assert isinstance(watch, LiveMonitor if live else LineMonitor)
-    if isinstance(watch, LineMonitor):
-        watch.seconds = 0.0
-    with watch:
-        watch.say("walk-seeds-2-3: finished")
-        watch.show(SweepProgress.begin(todo, [None, None, None]), runs[:2])
+    monitor = monitor_for(Console(file=screen, force_terminal=live, width=120))
+    assert isinstance(monitor, LiveMonitor if live else LineMonitor)
+    if isinstance(monitor, LineMonitor):
+        monitor.seconds = 0.0
+    with monitor:
+        monitor.say("walk-seeds-2-3: finished")
+        monitor.show(SweepProgress.begin(todo, [None, None, None]), runs[:2])
     shown = " ".join(screen.getvalue().split())
     for words in ("walk-seeds-2-3: finished", "300 of 1,000", "2.5", "compiling", "0 of 3 runs over"):
         assert words in shown

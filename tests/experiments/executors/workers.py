@@ -29,7 +29,7 @@ class MarkedTrainer(ToyTrainer):
     name: str
 
     def advance(self, state: ToyState) -> tuple[ToyState, Progress]:
-        journal.draw_run = lambda folder, out: out  # a picture takes longer than all of the run
+        journal.draw_run = lambda folder, out: out  # a figure takes longer than the whole run
         step = int(state.env_steps[0])
         marks = Path(os.environ[MARKS])
         first_time = all(before != step for _, before in begun(marks, self.name))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from emcts.experiments import setting_paths as paths
 from emcts.experiments.analysis.run_group import RunGroup
 from emcts.experiments.analysis.tables import TableRow, Tables
 from emcts.experiments.paper import figure_1, figure_2_left, figure_2_right, figure_3, figure_5, table_1
@@ -22,7 +23,7 @@ def made_up(
     folder: Path,
     firsts: Mapping[int, int | None],
     steps: int = 1000,
-    **settings: Any,
+    settings: Mapping[str, Any] | None = None,
 ) -> RunGroup:
     """Returns a spec whose seeds return 1 from their first success on, and 0 before it."""
     (spec,) = (spec for spec in experiment.specs if spec.name == name)
@@ -62,11 +63,11 @@ def only(tables: Tables, name: str, **wanted: str) -> TableRow:
 def test_table_1(tmp_path: Path) -> None:
     fast = dict.fromkeys(range(6), 200)
     slow: dict[int, int | None] = {**dict.fromkeys(range(4), 800), 4: None, 5: None}
-    evidence = [
-        made_up(table_1.EXPERIMENT, "deep-sea-40-e-az", tmp_path, fast, size=4),
-        made_up(table_1.EXPERIMENT, "deep-sea-40-az-ube", tmp_path, slow, size=4),
+    groups = [
+        made_up(table_1.EXPERIMENT, "deep-sea-40-e-az", tmp_path, fast, settings={paths.SIZE: 4}),
+        made_up(table_1.EXPERIMENT, "deep-sea-40-az-ube", tmp_path, slow, settings={paths.SIZE: 4}),
     ]
-    tables = table_1.analyse(evidence)
+    tables = table_1.analyse(groups)
     late = only(tables, "summary", row="deep-sea-40-az-ube")
     assert (late["found"], late["mean_of_found"], late["restricted_mean"]) == (
         4,
@@ -89,12 +90,17 @@ def test_figure_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return Enumeration(task, words, word_size, ((14, 13),))
 
     monkeypatch.setattr(figure_1, "enumerate_task", enumerated)
-    same: dict[str, Any] = {"task": "identity", "word_size": 16, "max_words": 10, "signed": False}
-    evidence = [
-        made_up(figure_1.EXPERIMENT, "identity-e-az-io", tmp_path, {0: 300, 1: 500}, **same),
-        made_up(figure_1.EXPERIMENT, "identity-az", tmp_path, {0: None, 1: 900}, **same),
+    same: dict[str, Any] = {
+        paths.TASK: "identity",
+        paths.WORD_SIZE: 16,
+        paths.MAX_WORDS: 10,
+        paths.SIGNED: False,
+    }
+    groups = [
+        made_up(figure_1.EXPERIMENT, "identity-e-az-io", tmp_path, {0: 300, 1: 500}, settings=same),
+        made_up(figure_1.EXPERIMENT, "identity-az", tmp_path, {0: None, 1: 900}, settings=same),
     ]
-    tables = figure_1.analyse(evidence)
+    tables = figure_1.analyse(groups)
     assert asked == [("identity", 6)]
     levels = only(tables, "levels", row="identity-e-az-io")
     assert (levels["reaches_0.5"], levels["reaches_0.99"]) == (300, 500)
@@ -106,11 +112,15 @@ def test_figure_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_figure_2_left_has_a_horizon_for_each_size(tmp_path: Path) -> None:
     experiment = figure_2_left.EXPERIMENT
-    evidence = [
-        made_up(experiment, "deep-sea-10-e-az", tmp_path, {0: 200, 1: 400}, steps=1000, size=10),
-        made_up(experiment, "deep-sea-20-e-az", tmp_path, {0: 900, 1: None}, steps=3000, size=20),
+    groups = [
+        made_up(
+            experiment, "deep-sea-10-e-az", tmp_path, {0: 200, 1: 400}, steps=1000, settings={paths.SIZE: 10}
+        ),
+        made_up(
+            experiment, "deep-sea-20-e-az", tmp_path, {0: 900, 1: None}, steps=3000, settings={paths.SIZE: 20}
+        ),
     ]
-    tables = figure_2_left.analyse(evidence)
+    tables = figure_2_left.analyse(groups)
     small, large = tables["summary"]
     assert (small["size"], large["size"]) == (10, 20)
     assert (small["found"], small["mean_of_found"]) == (2, (200 + 400) / 2)
@@ -121,11 +131,19 @@ def test_figure_2_left_has_a_horizon_for_each_size(tmp_path: Path) -> None:
 
 def test_figure_2_right(tmp_path: Path) -> None:
     experiment = figure_2_right.EXPERIMENT
-    evidence = [
-        made_up(experiment, "deep-sea-30-e-az-beta-1", tmp_path, {0: 600, 1: 600}, beta=1.0),
-        made_up(experiment, "deep-sea-30-e-az-beta-0.01", tmp_path, {0: None, 1: None}, beta=0.01),
+    groups = [
+        made_up(
+            experiment, "deep-sea-30-e-az-beta-1", tmp_path, {0: 600, 1: 600}, settings={paths.BETA: 1.0}
+        ),
+        made_up(
+            experiment,
+            "deep-sea-30-e-az-beta-0.01",
+            tmp_path,
+            {0: None, 1: None},
+            settings={paths.BETA: 0.01},
+        ),
     ]
-    tables = figure_2_right.analyse(evidence)
+    tables = figure_2_right.analyse(groups)
     good, bad = tables["regret"]
     assert good["last_regret"] == pytest.approx(1 - 1 / 0.99)
     assert good["average_regret"] == pytest.approx(1 - 0.5 / 0.99), "half of the evaluations were perfect"
@@ -135,7 +153,9 @@ def test_figure_2_right(tmp_path: Path) -> None:
 
 def test_figure_3_tells_good_maps_from_bad(tmp_path: Path) -> None:
     """The search has the unvisited below each cell right, the head has it upside down."""
-    one = made_up(figure_3.EXPERIMENT, "deep-sea-40-e-az", tmp_path, {0: 800, 1: None}, size=3)
+    one = made_up(
+        figure_3.EXPERIMENT, "deep-sea-40-e-az", tmp_path, {0: 800, 1: None}, settings={paths.SIZE: 3}
+    )
     nan = np.nan
     visits = np.array([[4, nan, nan], [4, 0, nan], [4, 0, 0]], np.float32)
     below = np.array([[2, nan, nan], [1, 2, nan], [0, 1, 1]], np.float32)
@@ -155,11 +175,11 @@ def test_figure_3_tells_good_maps_from_bad(tmp_path: Path) -> None:
 
 def test_figure_5(tmp_path: Path) -> None:
     experiment = figure_5.EXPERIMENT
-    evidence = [
+    groups = [
         made_up(experiment, "minatar-asterix-e-az", tmp_path, {0: 300, 1: None}),
         made_up(experiment, "minatar-asterix-az", tmp_path, {0: None, 1: None}),
     ]
-    tables = figure_5.analyse(evidence)
+    tables = figure_5.analyse(groups)
     assert only(tables, "summary", row="minatar-asterix-e-az")["mean"] == 0.5
     (areas,) = tables["areas"]
     assert (areas["first_mean"], areas["second_mean"]) == (0.4, 0)

@@ -23,9 +23,9 @@ def smoke(name: str, folder: Path, *options: str) -> Path:
     )
     assert done.returncode == 0, done.stderr
     results = folder / "runs" / "smoke" / "results" / name
-    made = json.loads((results / "made.json").read_text())
-    assert all(run["state"] == "finished" and run["differs"] == {} for run in made["runs"])
-    assert made["command"] == " ".join(["emcts", *command[3:]])
+    provenance = json.loads((results / "made.json").read_text())
+    assert all(run["state"] == "finished" and run["differs"] == {} for run in provenance["runs"])
+    assert provenance["command"] == " ".join(["emcts", *command[3:]])
     assert 5_000 < (results / f"{name}.png").stat().st_size < 300_000
     return results
 

@@ -27,10 +27,10 @@ def test_stored_results_draw_without_runs(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_stored_results_have_their_provenance(name: str) -> None:
-    made = json.loads((STORED / name / "made.json").read_text())
-    assert made["experiment"] == name
+    provenance = json.loads((STORED / name / "made.json").read_text())
+    assert provenance["experiment"] == name
     specs = {spec.name for spec in load_experiment(name.removesuffix("-paper")).specs}
-    for run in made["runs"]:
+    for run in provenance["runs"]:
         assert run["row"] in specs
         assert run["seeds"]
         assert run["env_steps"] > 0

@@ -36,7 +36,7 @@ def test_the_plan(tmp_path: Path) -> None:
 
 
 def test_the_measured_speed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a clock that goes on only while a chunk sleeps: compiling is not counted."""
+    """Uses a clock that advances only while a chunk sleeps: compilation is not counted."""
     now = [0.0]
     monkeypatch.setattr("time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
     monkeypatch.setattr("emcts.experiments.sweeps.plan.perf_counter", lambda: now[0])

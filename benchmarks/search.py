@@ -100,8 +100,8 @@ def plain_search(library: Any, case: Case, model: Model, **options: Any) -> Call
     return jax.jit(run)
 
 
-def epistemic_search(case: Case, model: Model, beta: float) -> Callable[..., Any]:
-    """The model reports variances, and `beta` reaches the program as an array it knows nothing about."""
+def epistemic_search(case: Case, model: Model) -> Callable[[float], Callable[..., Any]]:
+    """Returns a search for each beta, all by one program: the model reports variances, and beta is an array."""
 
     def recurrent_fn(params: Any, key: Any, action: Any, embedding: Any) -> Any:
         fields, embedding = model.step(action, embedding)
@@ -115,8 +115,12 @@ def epistemic_search(case: Case, model: Model, beta: float) -> Callable[..., Any
         return policy(None, key, root, recurrent_fn, case.simulations, beta=betas).search_tree
 
     compiled = jax.jit(run)
-    betas = jnp.full((case.batch,), beta)
-    return lambda start, key: compiled(start, key, betas)
+
+    def with_beta(beta: float) -> Callable[..., Any]:
+        betas = jnp.full((case.batch,), beta)
+        return lambda start, key: compiled(start, key, betas)
+
+    return with_beta
 
 
 def _policy(library: Any, rule: str) -> Callable[..., Any]:
@@ -147,8 +151,8 @@ def measure(case: Case, repeats: int, seconds: float, *, epistemic: bool) -> dic
     model = Model(case)
     searches = {"mctx": plain_search(mctx, case, model), "emcts": plain_search(emcts, case, model)}
     if epistemic:
-        searches["same tree"] = epistemic_search(case, model, beta=0.0)
-        searches["beta 1"] = epistemic_search(case, model, beta=1.0)
+        with_beta = epistemic_search(case, model)
+        searches["same tree"], searches["beta 1"] = with_beta(0.0), with_beta(1.0)
     times = interleave(searches, model.start, repeats, seconds)
     trees = {name: run(model.start, jax.random.key(1)) for name, run in searches.items() if name != "beta 1"}
     without = plain_search(emcts, case, model, backend=emcts.plain_backend)(model.start, jax.random.key(1))

@@ -5,9 +5,9 @@ from typing import Any
 
 import jax
 import numpy as np
+from emcts.runs.trainer import Progress
 
 from emcts.runs.checkpoints import Checkpoints
-from emcts.runs.trainer import Progress
 from emcts.training.seeds import SeedTrainer
 from tests.agents.tiny import advanced
 

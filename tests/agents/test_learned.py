@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from emcts.models.learned.abstracted import Consistent, Sizes, ValueEquivalent, abstracted_networks
+from emcts.models.learned.anchored import Anchored, anchored_networks, row_and_column
 
 from emcts.agents.mcts.agent import LossWeights
 from emcts.agents.mcts.losses import batch_loss
@@ -16,8 +18,6 @@ from emcts.envs import DeepSea
 from emcts.models.codecs import Categorical
 from emcts.models.evaluators import NoNovelty
 from emcts.models.layers import mlp
-from emcts.models.learned.abstracted import Consistent, Sizes, ValueEquivalent, abstracted_networks
-from emcts.models.learned.anchored import Anchored, anchored_networks, row_and_column
 from emcts.models.learned.local_uncertainty import LatentNovelty, TrueStateNovelty
 from emcts.models.learned.model import LearnedModel, LearnedPlanningModel, half_gradient
 from emcts.novelty import Counts

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from emcts.runs.display import Standing
 
 from emcts.agents.mcts.state import MOST_VISITS
 from emcts.counter import NEVER, Counter
 from emcts.novelty import Counts
 from emcts.runs.checkpoints import Checkpoints
-from emcts.runs.display import Standing
 from emcts.runs.summary import absorb, summary, to_lines
 from emcts.training.seeds import SeedTrainer
 from tests.agents.tiny import advanced, trainer

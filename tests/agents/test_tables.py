@@ -6,9 +6,9 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from emcts.agents.gumbel_family import novelty_of, table_bits
 
 from emcts.agents import catalogue
-from emcts.agents.gumbel_family import novelty_of, table_bits
 from tests.agents.tiny import advanced, table, trainer
 
 

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from emcts.agents.gumbel_family import GumbelSettings, Problem, constant_factor
 from jaxtyping import Array, Bool, Float, Int
 
 from emcts.agents import deep_sea, deep_sea_mz, gumbel_family
-from emcts.agents.gumbel_family import GumbelSettings, Problem, constant_factor
 from emcts.agents.mcts.planners import Gumbel, Planner, Puct, Uct, no_exploration
 from emcts.agents.mcts.state import init
 from emcts.agents.mcts.targets import NStep, Trajectory, ValueRule, searched_or_td, searched_value

@@ -5,9 +5,9 @@ import functools
 from typing import Any
 
 import numpy as np
+from emcts.runs.trainer import Progress
 
 from emcts.agents import catalogue
-from emcts.runs.trainer import Progress
 from emcts.training.seeds import SeedTrainer
 
 DEEP_SEA: dict[str, Any] = {

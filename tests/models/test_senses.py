@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from emcts.models.learned.anchored import row_and_column
 
 from emcts.envs import DeepSea
 from emcts.models.layers import mlp
-from emcts.models.learned.anchored import row_and_column
 from emcts.models.learned.local_uncertainty import (
     EnsembleDisagreement,
     LatentNovelty,

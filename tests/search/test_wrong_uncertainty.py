@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from emcts.experiments import perfect_novelty
+from emcts.experiments.paper import exact_novelty
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SIZE, SEAS = 8, 8
@@ -42,7 +42,7 @@ def test_the_equation_is_solved(example: Any) -> None:
 
 def test_one_step_ahead_is_enough_where_uncertainty_is_exact(example: Any) -> None:
     steps = example.steps_to_treasure(SIZE, 0, example.Fault(), seas=SEAS)
-    planner = perfect_novelty.steps_of_seeds(SIZE, SEAS, perfect_novelty.HALF)
+    planner = exact_novelty.steps_of_seeds(SIZE, SEAS, exact_novelty.HALF)
     assert steps.mean() <= planner.mean() + 3 * 2 * SIZE
 
 

@@ -16,7 +16,7 @@ from emcts.runs.files import DiskFull, is_full_disk
 from emcts.runs.folder import Folder
 from emcts.runs.logging.display import Clock, Display
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS
-from emcts.runs.logging.metrics import mean, new_warnings
+from emcts.runs.logging.metrics import LatestMetrics, mean, new_warnings
 from emcts.runs.logging.run_writer import NullRunWriter, RunWriter
 from emcts.runs.process_group import Interruption
 from emcts.runs.provenance import Provenance, provenance
@@ -38,12 +38,14 @@ def drive(
     display: Display,
     command: str,
     loggers: Sequence[str] = DEFAULT_LOGGERS,
+    stop: Callable[[LatestMetrics], bool] | None = None,
 ) -> RunResult:
     """Trains until all steps are done, a signal arrives, or a loss is not finite.
 
     If the process is killed at any moment, another call continues from the last checkpoint, and the files of the run
     are the same as without the interruption. In a group of processes each one calls this; the leader writes, shows
-    and decides when to save. `loggers` are names of the table of loggers.
+    and decides when to save. `loggers` are names of the table of loggers. `stop` ends training
+    early, given the latest metrics of all seeds.
     """
     config = folder.config()
     if tuple(trainer.seeds) != config.seeds:
@@ -55,7 +57,12 @@ def drive(
         made_by = provenance(command)
         with closing(_open_writer(folder, env_steps, trainer.total_env_steps, loggers)) as writer:
             clock, timer, settings = Clock(), SaveTimer(config.schedule), dict(flat(config.settings))
-            over = env_steps >= trainer.total_env_steps
+
+            def is_finished() -> bool:
+                early = stop is not None and bool(process_group.broadcast(stop(writer.latest)))
+                return early or env_steps >= trainer.total_env_steps
+
+            over = is_finished()
             while not over:
                 state, progress = trainer.advance(state)
                 env_steps = progress.env_steps
@@ -70,12 +77,12 @@ def drive(
                 if process_group.broadcast(writer.wants_maps(env_steps)):
                     writer.write_maps(env_steps, trainer.maps(state))
                 interruption.add(process_group.maximum(interruption.signal or 0))
-                over = env_steps >= trainer.total_env_steps or interruption.signal is not None
+                over = is_finished() or interruption.signal is not None
                 if process_group.broadcast(timer.is_due()) or over:
                     checkpoints.save(state, env_steps, mean(writer.latest, "return"), config.identity)
                     writer.write_summary("running", made_by)
-            finished = env_steps >= trainer.total_env_steps
-            result = _finished(folder, env_steps) if finished else _stopped(folder, env_steps, interruption)
+            stopped = None if is_finished() else interruption
+            result = _finished(folder, env_steps) if stopped is None else _stopped(folder, env_steps, stopped)
             return _end(writer, made_by, display, result)
 
 

@@ -1,0 +1,19 @@
+"""Executors of sweeps, by the names of the option --on."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+
+from emcts.experiments.executors.executor import Executor, ExecutorOptions
+from emcts.experiments.executors.local import make_local
+from emcts.experiments.executors.ray import make_ray
+from emcts.registry import lookup
+
+EXECUTORS: Mapping[str, Callable[[ExecutorOptions], AbstractContextManager[Executor]]] = {
+    "local": make_local,
+    "ray": make_ray,
+}
+
+
+def make_executor(options: ExecutorOptions) -> AbstractContextManager[Executor]:
+    """Returns the executor that the options name, to use as a context."""
+    return lookup(EXECUTORS, options.on, "executor for --on")(options)

@@ -45,7 +45,7 @@ def train_specs(
             if not measure and any(one.seconds is None for one in planned):
                 console.print("unknown: not measured on such a machine yet; --plan --measure times it")
             return None
-        result = executor.run(planned, load, console, command)
+        result = executor.run(planned, load, console, command, options.loggers)
     for run, problem in result.problems.items():
         console.print(f"{run}: {problem}", markup=False, highlight=False, soft_wrap=True)
     if result.stopped is not None:

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from emcts.experiments.sweeps.job import Job
 from emcts.experiments.sweeps.plan import PlannedRun
+from emcts.runs.logging.loggers import DEFAULT_LOGGERS
 from emcts.training.catalogue import Catalogue
 
 LoadCatalogue = Callable[[], Catalogue]
@@ -26,6 +27,8 @@ class ExecutorOptions:
     """So many runs share a GPU, each with its part of the memory. 1 if not given."""
     cpus_per_run: int | None = None
     """The number of CPUs that each run takes of its machine. 1 if not given."""
+    loggers: tuple[str, ...] = DEFAULT_LOGGERS
+    """Where each run logs its metrics besides metrics.jsonl: tensorboard, wandb."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,12 @@ class Executor(Protocol):
         """Returns the device that a run gets: its kind, `cpu` or `gpu`, and its name as runs store it."""
 
     def run(
-        self, planned: Sequence[PlannedRun], load: LoadCatalogue, console: Console, command: str
+        self,
+        planned: Sequence[PlannedRun],
+        load: LoadCatalogue,
+        console: Console,
+        command: str,
+        loggers: Sequence[str] = DEFAULT_LOGGERS,
     ) -> SweepResult:
         """Trains the runs. A broken run does not stop the others; a signal stops all, and the same call resumes."""
 

@@ -17,6 +17,7 @@ from emcts.experiments.sweeps.plan import PlannedRun, this_device
 from emcts.experiments.sweeps.progress import SweepDisplay, SweepProgress
 from emcts.runs.drive import drive
 from emcts.runs.logging.display import display_for
+from emcts.runs.logging.loggers import DEFAULT_LOGGERS
 
 
 class LocalExecutor:
@@ -26,7 +27,12 @@ class LocalExecutor:
         return this_device()
 
     def run(
-        self, planned: Sequence[PlannedRun], load: LoadCatalogue, console: Console, command: str
+        self,
+        planned: Sequence[PlannedRun],
+        load: LoadCatalogue,
+        console: Console,
+        command: str,
+        loggers: Sequence[str] = DEFAULT_LOGGERS,
     ) -> SweepResult:
         jobs = [one.job for one in planned]
         progress = SweepProgress.begin(jobs, [one.steps_per_second for one in planned])
@@ -39,11 +45,11 @@ class LocalExecutor:
             folder = job.folder(catalogue, command)
             title = f"run {index + 1} of {len(jobs)}: {job.spec.label}, {len(job.seeds)} seeds, in {job.path}"
             display = SweepDisplay(progress, index, jobs, title, display_for(console, title))
-            ending = drive(job.trainer(catalogue, folder), folder, display, command)
-            if ending.state == "stopped":
-                return SweepResult(problems, ending.exit_code)
-            if ending.state == "broken":
-                problems[str(job.path)] = ending.message
+            result = drive(job.trainer(catalogue, folder), folder, display, command, loggers)
+            if result.state == "stopped":
+                return SweepResult(problems, result.exit_code)
+            if result.state == "broken":
+                problems[str(job.path)] = result.message
             progress.done[index] = job.work
             console.print(progress.line, markup=False, highlight=False)
         return SweepResult(problems)

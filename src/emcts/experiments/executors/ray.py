@@ -37,6 +37,7 @@ from emcts.experiments.executors.worker import (
 from emcts.experiments.sweeps.job import Job
 from emcts.experiments.sweeps.plan import PlannedRun, this_device
 from emcts.experiments.sweeps.progress import SweepProgress
+from emcts.runs.logging.loggers import DEFAULT_LOGGERS
 from emcts.runs.process_group import Interruption
 
 RETRIES = 3  # of a run whose worker dies
@@ -98,7 +99,12 @@ class RayExecutor:
         return kind, name
 
     def run(
-        self, planned: Sequence[PlannedRun], load: LoadCatalogue, console: Console, command: str
+        self,
+        planned: Sequence[PlannedRun],
+        load: LoadCatalogue,
+        console: Console,
+        command: str,
+        loggers: Sequence[str] = DEFAULT_LOGGERS,
     ) -> SweepResult:
         jobs = [one.job for one in planned]
         progress = SweepProgress.begin(jobs, [one.steps_per_second for one in planned])
@@ -113,7 +119,7 @@ class RayExecutor:
         monitor = monitor_for(console)
         with Interruption() as interruption, monitor:
             monitor.say(f"{len(left)} runs on Ray, side by side as far as resources allow")
-            tasks = {task.remote(_with_absolute_path(run.job), load, command): run for run in left}
+            tasks = {task.remote(_with_absolute_path(run.job), load, command, loggers): run for run in left}
             problems |= self._wait(tasks, progress, interruption, monitor)
         return SweepResult(problems, None if interruption.signal is None else interruption.exit_code)
 

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -14,6 +15,7 @@ from emcts.experiments.sweeps.plan import this_device
 from emcts.runs.drive import drive
 from emcts.runs.folder import Folder
 from emcts.runs.logging.display import Display
+from emcts.runs.logging.loggers import DEFAULT_LOGGERS
 from emcts.runs.provenance import commit
 
 SIGTERM_EXIT = 128 + signal.SIGTERM
@@ -53,7 +55,9 @@ class MessageDisplay(Display):
         self.messages.append(text)
 
 
-def train(job: Job, load: LoadCatalogue, command: str) -> WorkerResult:
+def train(
+    job: Job, load: LoadCatalogue, command: str, loggers: Sequence[str] = DEFAULT_LOGGERS
+) -> WorkerResult:
     """Creates or opens the run, and trains it from its last checkpoint to its end.
 
     Errors are returned as text, since not every error can be pickled. A SIGTERM comes from the machine, not the user.
@@ -63,15 +67,15 @@ def train(job: Job, load: LoadCatalogue, command: str) -> WorkerResult:
         catalogue = load()
         folder = job.folder(catalogue, command)
         wait_for_lock(folder, LOCK_SECONDS)
-        ending = drive(job.trainer(catalogue, folder), folder, display, command)
+        result = drive(job.trainer(catalogue, folder), folder, display, command, loggers)
     except (ValueError, OSError) as error:
         return WorkerResult("failed", str(error), tuple(display.messages))
     except Exception:
         return WorkerResult("failed", traceback.format_exc(), tuple(display.messages))
-    if ending.exit_code == SIGTERM_EXIT:
-        raise Terminated(ending.message)
+    if result.exit_code == SIGTERM_EXIT:
+        raise Terminated(result.message)
     *messages, message = display.messages
-    return WorkerResult(ending.state, message, tuple(messages))
+    return WorkerResult(result.state, message, tuple(messages))
 
 
 def report(probe: Path) -> WorkerReport:

@@ -64,7 +64,7 @@ def test_a_stopped_sweep_continues(
     first = Path("runs/reproduce/walk-seeds-1000-1001/metrics.jsonl").stat().st_mtime_ns
     main(["reproduce", "toy", "--agents", "walker"])
     out = output(capsys)
-    assert "goes on from step 300" in out
+    assert "resumes from step 300" in out
     assert Path("runs/reproduce/walk-seeds-1000-1001/metrics.jsonl").stat().st_mtime_ns == first
     assert not list(Path("runs/reproduce").glob("run-*")), "runners were not asked for"
 

@@ -103,7 +103,7 @@ MISTAKES = {
     "settings = {sise = 3}": "mine.toml: settings.sise: unknown setting 'sise': did you mean 'size'?",
     'settings = {size = "big"}': "mine.toml: settings.size: expected int, got 'big'",
     "settings = {optimiser = 1}": "settings.optimiser: expected a single setting of this group",
-    "settings = {steps = 5}": "settings.total_env_steps: write it as the key steps",
+    "settings = {steps = 5}": "settings.steps: write it as the key steps",
     "settings = 3": "mine.toml: settings: expected a table, under [settings], got 3",
     "grid = {size = 3}": "mine.toml: grid.size: expected a list of values, got 3",
     "grid = {size = []}": "mine.toml: grid.size: give at least one value",

@@ -70,7 +70,7 @@ class Scripted:
 
 def script(monkeypatch: pytest.MonkeyPatch, found_at: dict[str, float]) -> None:
     def trainer(self: Any, environment: str, agent: str, settings: Any, seeds: tuple[int, ...]) -> Scripted:
-        return Scripted(seeds, settings.total_env_steps, found_at[agent])
+        return Scripted(seeds, settings.steps, found_at[agent])
 
     monkeypatch.setattr(type(installed()), "trainer", trainer)
 

@@ -100,7 +100,7 @@ def test_a_killed_worker_and_a_stopped_one_change_nothing(
     main(["reproduce", "toy", "--on", "ray", "--first-seed", "0"])
     out = capsys.readouterr().out
     assert "4 runs on Ray" in out
-    assert f"walk-seeds-0-1: goes on from step {DIES_AT}" in out
+    assert f"walk-seeds-0-1: resumes from step {DIES_AT}" in out
     assert Path("results/toy/toy.png").exists()
     for name, step in [("hilly-walker-0", DIES_AT), ("hilly-walker-2", STOPS_AT)]:
         processes = list(dict.fromkeys(process for process, _ in begun(marks, name)))

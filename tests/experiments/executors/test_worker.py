@@ -31,7 +31,7 @@ def test_a_worker_trains_and_returns_the_result(tmp_path: Path) -> None:
     assert (result.state, result.messages) == ("finished", ())
     assert result.message.startswith("finished: 1,000 steps")
     (longer,) = jobs([RUNNER.with_changes({"steps": 1200})], tmp_path, CATALOGUE, "cpu")
-    assert train(longer, ToyCatalogue, "emcts").messages == ("goes on from step 1,000",)
+    assert train(longer, ToyCatalogue, "emcts").messages == ("resumes from step 1,000",)
     (other,) = jobs([RUNNER.with_changes({"size": 7, "steps": 1300})], tmp_path, CATALOGUE, "cpu")
     refused = train(other, ToyCatalogue, "emcts")
     assert (refused.state, "begun with other settings" in refused.message) == ("failed", True)
@@ -52,7 +52,7 @@ def test_a_terminated_worker_raises_so_that_another_resumes(
     (job,) = jobs([RUNNER], tmp_path, CATALOGUE, "cpu")
     with pytest.raises(Terminated, match="stopped and saved at step 300"):
         train(job, ToyCatalogue, "emcts")
-    assert train(job, ToyCatalogue, "emcts").messages == ("goes on from step 300",)
+    assert train(job, ToyCatalogue, "emcts").messages == ("resumes from step 300",)
 
 
 def test_a_lock_that_stays_is_waited_for_and_then_reported(

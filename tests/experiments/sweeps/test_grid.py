@@ -12,23 +12,24 @@ CATALOGUE = installed()
 
 
 def test_settings_of_real_agents() -> None:
-    values: dict[str, list[Any]] = {"hidden": [[64, 64], [32]], "stochastic": [True]}
+    values: dict[str, list[Any]] = {"ensemble.hidden": [[64, 64], [32]], "env.stochastic": [True]}
     specs = run_specs([Grid("", "deep-sea", "bdqn", values=values)], CATALOGUE)
     assert [spec.name for spec in specs] == [
-        "bdqn-hidden-64x64-stochastic-true",
-        "bdqn-hidden-32-stochastic-true",
+        "bdqn-ensemble-hidden-64x64-env-stochastic-true",
+        "bdqn-ensemble-hidden-32-env-stochastic-true",
     ]
-    assert specs[0].settings(CATALOGUE).hidden == (64, 64)
-    (spec,) = run_specs([Grid("", "deep-sea", "e-az", settings={"beta": 2, "correction": [0, 1]})], CATALOGUE)
-    assert spec.settings(CATALOGUE).correction == (0.0, 1.0)
+    assert specs[0].settings(CATALOGUE).ensemble.hidden == (64, 64)
+    changes: dict[str, Any] = {"exploration.beta": 2, "replay.importance": [0, 1]}
+    (spec,) = run_specs([Grid("", "deep-sea", "e-az", settings=changes)], CATALOGUE)
+    assert spec.settings(CATALOGUE).replay.importance == (0.0, 1.0)
     mistakes: list[tuple[dict[str, Any], str]] = [
-        ({"novelty": "cuonts"}, "e-az: unknown novelty.*did you mean 'counts'"),
+        ({"novelty.kind": "cuonts"}, "e-az: unknown novelty.kind.*did you mean 'counts'"),
         (
-            {"correction": [0.4]},
-            r"settings.correction: expected tuple\[float, float\], got \[0.4\]",
+            {"replay.importance": [0.4]},
+            r"settings.replay.importance: expected tuple\[float, float\], got \[0.4\]",
         ),
-        ({"new_from": "much"}, r"settings.new_from: expected float \| None, got 'much'"),
-        ({"stochastic": 1}, "settings.stochastic: expected bool, got 1"),
+        ({"novelty.saturation": "much"}, r"settings.novelty.saturation: expected float \| None, got 'much'"),
+        ({"env.stochastic": 1}, "settings.env.stochastic: expected bool, got 1"),
     ]
     for settings, message in mistakes:
         with pytest.raises(ValueError, match=message):

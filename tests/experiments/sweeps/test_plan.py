@@ -1,6 +1,6 @@
 """The plan of a sweep: steps, time and disk."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -45,8 +45,13 @@ def test_the_measured_speed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @dataclass(frozen=True)
+class Evaluation:
+    every: int = 200
+
+
+@dataclass(frozen=True)
 class Spaced(ToySettings):
-    steps_between_evaluations: int = 200
+    evaluation: Evaluation = field(default_factory=Evaluation)
 
 
 class SpacedCatalogue(ToyCatalogue):
@@ -66,7 +71,7 @@ class SpacedCatalogue(ToyCatalogue):
 def test_what_is_measured_is_short(tmp_path: Path) -> None:
     catalogue = SpacedCatalogue()
     measure_speed(jobs([WALKER], tmp_path, catalogue, "cpu")[0], catalogue)
-    assert catalogue.asked == [Spaced(steps_between_evaluations=50)]
+    assert catalogue.asked == [Spaced(evaluation=Evaluation(50))]
 
 
 def _bytes_of_a_seed() -> int:

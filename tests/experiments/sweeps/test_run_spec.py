@@ -13,10 +13,10 @@ CATALOGUE = ToyCatalogue()
 
 
 def test_changes_leave_the_original_as_it_is() -> None:
-    assert WALKER.with_paper_settings().settings(CATALOGUE).total_env_steps == 5000
+    assert WALKER.with_paper_settings().settings(CATALOGUE).steps == 5000
     small = WALKER.for_smoke_test(CATALOGUE)
-    assert (small.settings(CATALOGUE).total_env_steps, small.seeds) == (200, 2)
-    assert WALKER.settings(CATALOGUE).total_env_steps == 1000
+    assert (small.settings(CATALOGUE).steps, small.seeds) == (200, 2)
+    assert WALKER.settings(CATALOGUE).steps == 1000
     nested = WALKER.with_changes({"optimiser.learning_rate": 0.7})
     assert nested.settings(CATALOGUE).optimiser.learning_rate == 0.7
     with pytest.raises(ValueError, match="--seeds 0: give at least 1"):

@@ -122,7 +122,7 @@ def run_episode(counts: Counts, ube: Ube, key: Key, *, simulations: int) -> Coun
 
 
 def steps_to_goal(size: int, simulations: int, fault: Fault, *, seeds: int = SEEDS) -> Float[np.ndarray, "B"]:
-    """Returns the steps to the goal for each seed; NaN for never. Half of the steps are of episodes that do not explore."""
+    """Returns the steps to the goal of each seed; NaN for never. Half of them are in episodes that do not explore."""
     key = jax.random.key(0)
     counts = jnp.zeros((seeds, size, size, 2)) + _random_episode(seeds, size)
     known = deque([counts], maxlen=fault.late + 1)

@@ -1,4 +1,4 @@
-"""Holds the walk that this machine uses (kernels, on a GPU) to plain JAX: every rule, with masks, ends and vmap."""
+"""Compares this machine's backend (kernels, on a GPU) with plain JAX: every rule, with masks, terminals and vmap."""
 
 import functools
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Search = Callable[[Any, emcts.Backend | None], emcts.Tree]
 
 
 def rows(batch: int = BATCH, simulations: int = SIMULATIONS) -> list[dict[str, Any]]:
-    """For each rule the share of equal trees, and the largest difference of a std in those."""
+    """Returns for each rule the share of equal trees, and the largest difference of a std in those."""
     return [
         {"rule": name, **_compare(functools.partial(search, batch=batch, simulations=simulations))}
         for name, search in SEARCHES.items()

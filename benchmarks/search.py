@@ -1,7 +1,7 @@
 """Times mctx and emcts on the same model in one run, and checks that they visit the same nodes.
 
-The model is cheap on purpose: what is measured is the search. Calls are interleaved and medians taken, so that a busy
-machine slows both alike.
+The model is cheap, so that the search dominates. Calls are interleaved and medians taken, so that a busy machine slows
+both alike.
 """
 
 import dataclasses
@@ -130,7 +130,7 @@ def _policy(library: Any, rule: str) -> Callable[..., Any]:
 def interleave(
     searches: dict[str, Callable[..., Any]], start: Any, repeats: int, seconds: float
 ) -> dict[str, float]:
-    """Median seconds of each search, called in turns until `repeats` or `seconds` are spent."""
+    """Returns median seconds of each search, called in turns until `repeats` or `seconds` are spent."""
     key = jax.random.key(1)
     for run in searches.values():
         jax.block_until_ready(run(start, key))
@@ -143,11 +143,11 @@ def interleave(
             times[name].append(time.perf_counter() - before)
         if time.perf_counter() - began > seconds and len(times[name]) >= 3:
             break
-    return {name: statistics.median(of_name) for name, of_name in times.items()}
+    return {name: statistics.median(samples) for name, samples in times.items()}
 
 
 def measure(case: Case, repeats: int, seconds: float, *, epistemic: bool) -> dict[str, Any]:
-    """All that is said of one case."""
+    """Returns all measurements of one case."""
     model = Model(case)
     searches = {"mctx": plain_search(mctx, case, model), "emcts": plain_search(emcts, case, model)}
     if epistemic:
@@ -175,7 +175,7 @@ def measure(case: Case, repeats: int, seconds: float, *, epistemic: bool) -> dic
 
 
 def _agreement(one: Any, other: Any) -> float:
-    """The share of batch elements whose trees have the same visits at every node and action."""
+    """Returns the share of batch elements whose trees have the same visits at every node and action."""
     same = jnp.all(one.children_visits == other.children_visits, axis=(1, 2))
     return float(jnp.mean(same))
 
@@ -245,7 +245,7 @@ def _cost(rows: list[dict[str, Any]]) -> Table:
 
 
 def _equality(rows: list[dict[str, Any]]) -> Table:
-    table = Table(title="this machine's walk against plain JAX, vmapped over seeds", box=box.SIMPLE)
+    table = Table(title="this machine's backend against plain JAX, vmapped over seeds", box=box.SIMPLE)
     for column in ("rule", "equal trees", "largest difference of a std"):
         table.add_column(column, justify="left" if column == "rule" else "right")
     for row in rows:

@@ -1,4 +1,4 @@
-"""Rows of a batch do not see each other; jit, vmap and scan change nothing."""
+"""Rows of a batch are independent; jit, vmap and scan change nothing."""
 
 from typing import Any
 
@@ -85,19 +85,19 @@ def test_jit_is_no_jit() -> None:
     assert_trees_equal(search(jax.random.key(4)), jax.jit(search)(jax.random.key(4)))
 
 
-def test_scan_over_moves() -> None:
+def test_scan_over_steps() -> None:
     """A search inside a scan, as an agent's loop has it."""
     model = RandomModel.make(15, ACTIONS)
     successor = jnp.asarray(model.successor)
 
-    def move(states: Any, key: Any) -> Any:
+    def step(states: Any, key: Any) -> Any:
         action = run(emcts.uct_policy, states, 1.0, key, model).action
         return successor[states, action], action
 
     keys = jax.random.split(jax.random.key(0), 3)
     states = jnp.array([1, 2])
-    _, actions = jax.lax.scan(move, states, keys)
-    one_move = jax.jit(move)
+    _, actions = jax.lax.scan(step, states, keys)
+    one_step = jax.jit(step)
     for key, expected in zip(keys, actions, strict=True):
-        states, action = one_move(states, key)
+        states, action = one_step(states, key)
         np.testing.assert_array_equal(action, expected)

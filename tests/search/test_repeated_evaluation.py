@@ -1,4 +1,4 @@
-"""Rewards that are drawn anew: an edge that is evaluated again has the mean of its draws, not the last one."""
+"""Models that sample rewards: an edge that is evaluated again has the mean of its samples, not the last one."""
 
 from typing import Any
 
@@ -72,12 +72,12 @@ def bandit(reward_of: Any, policy: Any, batch: int, simulations: int, **options:
 @pytest.mark.parametrize("policy", [emcts.uct_policy, emcts.muzero_policy, emcts.gumbel_muzero_policy])
 @pytest.mark.parametrize("backend", [PLAIN, INTERPRETED_KERNELS])
 def test_q_of_a_random_terminal_reward_is_a_mean(policy: Any, backend: Any) -> None:
-    batch, visits = 512, 11
+    batch, visits = 64, 11
     tree = bandit(jax.random.normal, policy, batch, visits, backend=backend).search_tree
     summary = tree.summary()
     assert np.all(summary.visit_counts == visits)
     spread = float(np.std(np.asarray(summary.qvalues)))
-    assert 0.27 < spread < 0.34, f"a mean of {visits} draws of N(0, 1) has a std of 0.30, q has {spread:.2f}"
+    assert 0.2 < spread < 0.4, f"a mean of {visits} samples of N(0, 1) has a std of 0.30, q has {spread:.2f}"
     np.testing.assert_allclose(summary.qvalues, tree.children_rewards[:, 0], rtol=1e-5, atol=1e-6)
     # The root has its own estimate, 0, and the same draws.
     np.testing.assert_allclose(summary.value, summary.qvalues[:, 0] * visits / (visits + 1), rtol=1e-4)
@@ -102,7 +102,8 @@ def test_estimates_at_the_depth_limit_are_means() -> None:
 
     batch, visits = 512, 11
     root = emcts.RootFnOutput(jnp.zeros((batch, 1)), jnp.zeros(batch), jnp.zeros(batch))
-    tree = emcts.uct_policy(None, KEY, root, recurrent_fn, visits, max_depth=1).search_tree
+    search = jax.jit(lambda key: emcts.uct_policy(None, key, root, recurrent_fn, visits, max_depth=1))
+    tree = search(KEY).search_tree
     assert 0.13 < float(np.std(np.asarray(tree.summary().qvalues))) < 0.17
     np.testing.assert_allclose(
         tree.summary().qvalues[:, 0], 0.5 * tree.node_values[:, 1], rtol=1e-5, atol=1e-6

@@ -65,7 +65,7 @@ def test_kernels_lower_for_cuda(policy: Any, actions: int, options: dict[str, An
     assert text.count("emcts_backup") >= 1
 
 
-def test_on_a_cpu_the_kernels_yield() -> None:
+def test_plain_jax_replaces_the_kernels_on_a_cpu() -> None:
     traced = jax.jit(lambda key: search(emcts.uct_policy, KERNELS, 3, key)).trace(jax.random.key(1))
     assert "emcts_simulate" not in traced.lower(lowering_platforms=("cpu",)).as_text()
 

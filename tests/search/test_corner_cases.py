@@ -1,5 +1,6 @@
-"""The corners: rounding, masks that leave nothing, one of everything, terminal states, embeddings of any shape."""
+"""Corner cases: rounding, masks without valid actions, sizes of one, terminal states, embeddings of any shape."""
 
+import functools
 from typing import Any
 
 import jax
@@ -27,19 +28,20 @@ def test_a_variance_rounded_below_zero_is_zero(propagation: Any) -> None:
         return emcts.RecurrentFnOutput(one, 0.9 * one, jnp.zeros((2, 3)), one, tiny, tiny), state
 
     root = emcts.RootFnOutput(jnp.zeros((2, 3)), jnp.zeros(2), jnp.zeros(2), jnp.full(2, -1e-9))
-    out = emcts.uct_policy(None, jax.random.key(0), root, recurrent_fn, 8, beta=2.0, propagation=propagation)
+    policy = functools.partial(emcts.uct_policy, beta=2.0, propagation=propagation)
+    out = jax.jit(lambda key: policy(None, key, root, recurrent_fn, 8))(jax.random.key(0))
     assert_finite(out)
     np.testing.assert_array_equal(out.search_tree.summary().qvalues_std, 0)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_all_actions_invalid(policy: Any) -> None:
-    """At the end of an episode no action may be left; the search must then still return numbers."""
-    out = search(RandomModel.make(40, 3), policy, 2, 6, jnp.ones((2, 3)))
+    """At the end of an episode no action may be valid; the search must then still return numbers."""
+    out = search(RandomModel.make(40, 4), policy, 2, 20, jnp.ones((2, 4)))
     for leaf in jax.tree.leaves(out.search_tree.summary()):
         assert np.all(np.isfinite(leaf))
     assert np.all(np.isfinite(out.action_weights))
-    assert np.all((out.action >= 0) & (out.action < 3))
+    assert np.all((out.action >= 0) & (out.action < 4))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -61,7 +63,7 @@ def test_depth_one_is_a_bandit() -> None:
 
 
 def test_invalid_root_actions_are_never_visited() -> None:
-    mask = jnp.asarray([[1, 0, 0, 1], [0, 1, 1, 1]])
+    mask = jnp.asarray([[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 1.0]])
     for policy in POLICIES:
         out = search(RandomModel.make(43, 4), policy, 2, 20, mask, beta=5.0)
         assert not np.any(np.asarray(out.search_tree.summary().visit_counts)[np.asarray(mask, bool)])
@@ -87,7 +89,7 @@ def test_closed_actions_inside_the_tree_are_never_tried() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_nothing_is_collected_past_a_terminal_node(policy: Any) -> None:
-    """Below the end the model promises the world: reward, value and variance that a search must not see."""
+    """Below a terminal node the model predicts large rewards, values and variances that a search must not use."""
     promised = 1e6
 
     def recurrent_fn(params: Any, key: Any, action: Any, depth: Any) -> Any:
@@ -149,9 +151,9 @@ def test_negative_discounts_flip_values_but_not_variances() -> None:
 
     root = emcts.RootFnOutput(jnp.zeros((1, 1)), jnp.zeros(1), jnp.zeros(1))
     for propagation in (emcts.independent, emcts.correlated):
-        summary = emcts.uct_policy(
-            None, jax.random.key(0), root, recurrent_fn, 1, propagation=propagation
-        ).search_tree.summary()
+        policy = functools.partial(emcts.uct_policy, propagation=propagation)
+        search = jax.jit(lambda key, p=policy: p(None, key, root, recurrent_fn, 1).search_tree)
+        summary = search(jax.random.key(0)).summary()
         np.testing.assert_allclose(summary.qvalues, [[-3]])
         np.testing.assert_allclose(summary.qvalues_std, [[2]])
 

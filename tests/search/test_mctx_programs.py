@@ -120,7 +120,7 @@ def test_loop_fn_is_used() -> None:
         calls.append((lower, upper))
         return jax.lax.fori_loop(lower, upper, body, state)
 
-    run(emcts, "gumbel_muzero_policy", emcts, loop_fn=loop_fn)
+    jax.eval_shape(lambda: run(emcts, "gumbel_muzero_policy", emcts, loop_fn=loop_fn))
     assert calls == [(0, SIMULATIONS)]
 
 

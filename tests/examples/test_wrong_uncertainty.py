@@ -1,4 +1,4 @@
-"""The example that makes a diver's uncertainty wrong."""
+"""The example in which an agent's uncertainty is wrong."""
 
 import importlib
 from pathlib import Path
@@ -11,7 +11,7 @@ import pytest
 from emcts.experiments.paper import exact_novelty
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SIZE, SEAS = 8, 8
+SIZE, SEEDS = 8, 8
 
 
 @pytest.fixture
@@ -28,28 +28,28 @@ def test_the_equation_is_solved(example: Any) -> None:
     def variance(row: int, column: int) -> float:
         if row == 5:
             return 0.0
-        moves = []
+        variances = []
         for action, after in enumerate((max(column - 1, 0), min(column + 1, 4))):
             local = example.UNSEEN * example.EPSILON / (counts[row, column, action] + example.EPSILON)
             farther = local * sum(squared**step for step in range(4 - row))
-            moves.append(local + squared * max(variance(row + 1, after), farther))
-        return max(moves)
+            variances.append(local + squared * max(variance(row + 1, after), farther))
+        return max(variances)
 
     solved = example.solve(jnp.asarray(counts)[None])[0]
     wanted = [[variance(row, column) for column in range(5)] for row in range(6)]
     np.testing.assert_allclose(solved, wanted, rtol=1e-5)
 
 
-def test_one_step_ahead_is_enough_where_uncertainty_is_exact(example: Any) -> None:
-    steps = example.steps_to_treasure(SIZE, 0, example.Fault(), seas=SEAS)
-    planner = exact_novelty.steps_of_seeds(SIZE, SEAS, exact_novelty.HALF)
+def test_one_step_lookahead_is_enough_if_uncertainty_is_exact(example: Any) -> None:
+    steps = example.steps_to_goal(SIZE, 0, example.Fault(), seeds=SEEDS)
+    planner = exact_novelty.steps_of_seeds(SIZE, SEEDS, exact_novelty.HALF)
     assert steps.mean() <= planner.mean() + 3 * 2 * SIZE
 
 
-def test_late_uncertainty_hurts_the_one_that_looks_one_step_ahead_more(example: Any) -> None:
+def test_late_uncertainty_hurts_one_step_lookahead_more(example: Any) -> None:
     late = example.Fault(late=5)
-    ahead, searching = (example.steps_to_treasure(SIZE, n, late, seas=SEAS).mean() for n in (0, 30))
-    exact = example.steps_to_treasure(SIZE, 0, example.Fault(), seas=SEAS).mean()
+    ahead, searching = (example.steps_to_goal(SIZE, n, late, seeds=SEEDS).mean() for n in (0, 30))
+    exact = example.steps_to_goal(SIZE, 0, example.Fault(), seeds=SEEDS).mean()
     assert ahead > 1.3 * exact
     assert searching < 0.8 * ahead
 

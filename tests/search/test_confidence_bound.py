@@ -1,4 +1,4 @@
-"""Theorem 1: the bound covers Q* with the promised probability, on tabular problems whose Q* is known."""
+"""Theorem 1: the bound covers Q* with the stated probability, on tabular problems whose Q* is known."""
 
 import itertools
 from typing import Any
@@ -29,7 +29,8 @@ def tabular(seed: int, noise: float) -> tuple[Any, Any, float]:
     return rewards, jnp.asarray(seen, jnp.float32), float(best)
 
 
-def bound(seen: Any, noise: float, delta: float) -> np.ndarray:
+@jax.jit
+def bound(seen: Any, noise: Any, delta: Any) -> Any:
     """`max_a q + beta * std` at the root, one search for each model of the batch."""
 
     def recurrent_fn(params: Any, key: Any, action: Any, embedding: Any) -> Any:
@@ -53,11 +54,9 @@ def bound(seen: Any, noise: float, delta: float) -> np.ndarray:
         embedding=(jnp.arange(MODELS), zeros, zeros),
     )
     beta = emcts.beta_for_confidence(delta)
-    search = jax.jit(
-        lambda key: emcts.uct_policy(None, key, root, recurrent_fn, 150, c=0.2, beta=beta).search_tree
-    )
-    summary = search(jax.random.key(0)).summary()
-    return np.asarray(jnp.max(summary.qvalues + beta * summary.qvalues_std, axis=-1))
+    key = jax.random.key(0)
+    summary = emcts.uct_policy(None, key, root, recurrent_fn, 150, c=0.2, beta=beta).search_tree.summary()
+    return jnp.max(summary.qvalues + beta * summary.qvalues_std, axis=-1)
 
 
 @pytest.mark.parametrize(("seed", "delta"), [(0, 0.5), (1, 0.1), (2, 0.05)])
@@ -77,8 +76,9 @@ def test_without_uncertainty_the_bound_fails() -> None:
 CHAIN, CHAIN_GAMMA = 3, 0.8
 
 
-def chain_summary(errors: Any, noisy_step: int, noise: float) -> Any:
-    """A path without choices that pays 0: models err about one of its rewards. One search for each model."""
+@jax.jit
+def chain_summary(errors: Any, noisy_step: Any, noise: Any) -> Any:
+    """A path without choices and with rewards 0: models err about one of them. One search for each model."""
     models = len(errors)
 
     def recurrent_fn(params: Any, key: Any, action: Any, embedding: Any) -> Any:
@@ -100,8 +100,7 @@ def chain_summary(errors: Any, noisy_step: int, noise: float) -> Any:
     root = emcts.RootFnOutput(
         jnp.zeros((models, 1)), jnp.zeros(models), (jnp.arange(models), jnp.zeros(models, jnp.int32))
     )
-    search = jax.jit(lambda key: emcts.uct_policy(None, key, root, recurrent_fn, 60).search_tree)
-    return search(jax.random.key(0)).summary()
+    return emcts.uct_policy(None, jax.random.key(0), root, recurrent_fn, 60).search_tree.summary()
 
 
 @pytest.mark.parametrize("noisy_step", range(CHAIN))

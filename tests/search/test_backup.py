@@ -1,5 +1,6 @@
-"""Numbers small enough to check with a pencil."""
+"""Backups, one-step lookahead and chance nodes by hand."""
 
+import functools
 from typing import Any
 
 import jax
@@ -24,15 +25,20 @@ def chain(params: Any, key: Any, action: Any, state: Any) -> Any:
     return step, state + 1
 
 
-def run(simulations: int, **options: Any) -> emcts.SearchSummary:
+@functools.partial(jax.jit, static_argnames=("simulations", "propagation"))
+def run(
+    simulations: int, beta: Any = 0.0, c: Any = 1.0, propagation: Any = emcts.independent
+) -> emcts.SearchSummary:
     root = emcts.RootFnOutput(
         prior_logits=jnp.zeros((1, 2)),
         value=jnp.ones(1),
         embedding=jnp.zeros(1),
         value_variance=jnp.full(1, 16.0),
     )
-    search = jax.jit(lambda key: emcts.uct_policy(None, key, root, chain, simulations, **options).search_tree)
-    return search(jax.random.key(0)).summary()
+    options = {"beta": beta, "c": c, "propagation": propagation}
+    return emcts.uct_policy(
+        None, jax.random.key(0), root, chain, simulations, **options
+    ).search_tree.summary()
 
 
 def test_three_nodes_independent() -> None:

@@ -26,8 +26,8 @@ def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def test_it_opens_the_door(example: ModuleType) -> None:
-    steps = example.first_reward("e-az", length=13, steps=1280, seeds=(0,))
-    assert np.all(steps < 1280)
+    steps = example.first_reward("e-az", length=13, steps=640, seeds=(0,))
+    assert np.all(steps < 640)
 
 
 @pytest.mark.parametrize("agent", ["az", "az-ube", "e-az"])

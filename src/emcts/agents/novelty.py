@@ -3,7 +3,7 @@
 import dataclasses
 import enum
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -44,6 +44,7 @@ class EstimatorInputs:
     outputs: int = ENSEMBLE_OUTPUTS
 
 
+@runtime_checkable
 class MakeEstimator(Protocol):
     """Makes an estimator from the settings."""
 

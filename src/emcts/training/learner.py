@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Protocol, Self, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Array, Bool, Float, PyTree, Shaped
 
@@ -12,9 +12,11 @@ from emcts.training.evaluation import EvaluationResult, SolvedFraction
 from emcts.training.log import TrainingLog
 from emcts.types import Key, Replaceable, record
 
+SelfT = TypeVar("SelfT")
 Maps = Mapping[str, Float[Array, "N N"]]
 
 
+@runtime_checkable
 class TrainingState(Protocol):
     """A seed in the middle of training: a record of arrays, with these fields and those of the agent."""
 
@@ -30,7 +32,7 @@ class TrainingState(Protocol):
     @property
     def log(self) -> TrainingLog: ...
 
-    def replace(self, **changes: PyTree) -> Self: ...
+    def replace(self: SelfT, **changes: PyTree) -> SelfT: ...
 
 
 StateT = TypeVar("StateT", bound=TrainingState)
@@ -143,7 +145,7 @@ class Learner(Protocol[StateT]):
     def init(self, key: Key, env_params: PyTree) -> StateT:
         """Returns the whole state, however many devices it is sharded over afterwards."""
 
-    def on_devices(self, data_parallel: DataParallel) -> Self:
+    def on_devices(self, data_parallel: DataParallel) -> "Learner[StateT]":
         """Returns the same agent with its state sharded: all methods but `init` then run on all devices at once.
 
         Raises if the data cannot be sharded evenly.

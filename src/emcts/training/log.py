@@ -1,6 +1,6 @@
 """The training log of a seed: counters and first occurrences that a run reports at its end."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -115,6 +115,7 @@ def states_visited(log: TrainingLog) -> Int[Array, ""] | None:
     return (log.visits > 0).sum() if log.visits.shape[0] else None
 
 
+@runtime_checkable
 class HasEvaluationKey(Protocol):
     """A training state, as far as evaluation is concerned."""
 

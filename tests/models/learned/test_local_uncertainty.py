@@ -10,7 +10,6 @@ import optax
 import pytest
 from jaxtyping import Array, Float, Int, PyTree
 
-from emcts.agents.tasks.deep_sea import row_and_column
 from emcts.envs import DeepSea
 from emcts.models.evaluators import Transition, pair_index
 from emcts.models.layers import mlp
@@ -63,7 +62,8 @@ MAKERS: list[Callable[[], LocalUncertainty]] = [true_states, latent_novelty, dis
 
 
 def encode(state: PyTree) -> Float[Array, "latent"]:
-    return row_and_column(ENV, state)
+    """The row and the column of a cell, as one-hot vectors."""
+    return jnp.concatenate([jax.nn.one_hot(place, ENV.size) for place in (state.row, state.column)])
 
 
 def transitions(cells: Int[Array, "B"], actions: Int[Array, "B"]) -> Transition:

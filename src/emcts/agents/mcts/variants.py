@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -79,6 +79,7 @@ AnySettings = Settings[PyTree, PyTree]
 Networks = Callable[[Key], PyTree]
 
 
+@runtime_checkable
 class MakeModel(Protocol):
     """Makes the world model and its networks. Without `uncertainty` there is no novelty, and no UBE head."""
 

@@ -114,7 +114,7 @@ class _SearchPlanner:
         model: PlanningModel[PyTree],
         states: PyTree,
         params: ExplorationParams,
-        **options: float,
+        **options: float | int,
     ) -> SearchOutput:
         """Runs a search policy of the library on a model."""
 

@@ -1,9 +1,10 @@
-"""A corridor with a reward at its end, and agents in it whose networks say what tables tell them to.
+"""A chain with a reward at its end, and agents whose networks return the entries of tables.
 
 Small enough to work out by hand what every target must be.
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -12,33 +13,28 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
-from emcts.agents.mcts.agent import (
-    Agent,
-    Evaluation,
-    ExplorationSchedule,
-    LossWeights,
-    NoveltyUpdate,
-    ReplayConfig,
-    Schedule,
-)
+from emcts.agents.mcts.agent import Agent, LossWeights, NoveltyUpdate, ReplayConfig
 from emcts.agents.mcts.planners import Gumbel
 from emcts.agents.mcts.state import TrainState, init
 from emcts.agents.mcts.targets import Reanalyse
 from emcts.envs import Outcome
 from emcts.models.codecs import Categorical
 from emcts.models.evaluators import Evaluator, NetworkEvaluator, TabularEvaluator
-from emcts.models.networks import Networks, indexed_networks, vector_networks
+from emcts.models.networks import HeadSpec, Networks, indexed_networks, vector_networks
 from emcts.models.simulator import SimulatorModel
 from emcts.models.ube import horizon_factor
 from emcts.novelty import Counts
 from emcts.novelty.counts import CountsState
 from emcts.training.env_factory import SharedEnv
+from emcts.training.learner import EvaluationConfig, ExplorationSchedule, UpdateSchedule
 from emcts.types import Key, Replaceable, record
 
 STOP, ON = 0, 1
 LENGTH = 4
 GAMMA = 0.9
 KEY = jax.random.key(0)
+TABULAR_HEADS = HeadSpec(2, Categorical(10), bounded=False, ube=True, exploration=False)
+BOUNDED_HEADS = HeadSpec(2, Categorical(10), bounded=True, ube=True, exploration=True)
 
 
 @record
@@ -50,7 +46,7 @@ class ChainState(Replaceable):
 
 @dataclasses.dataclass(frozen=True)
 class Chain:
-    """Action 1 goes on, and pays 1 at the last place; action 0 ends the episode and pays nothing."""
+    """Action 1 goes to the next position, with a reward of 1 at the last one; action 0 ends the episode."""
 
     length: int = LENGTH
 
@@ -86,7 +82,7 @@ class Chain:
 
 @dataclasses.dataclass(frozen=True)
 class Tables:
-    """What the networks say of each place, and how often each was seen: pairs, or places that were reached."""
+    """The outputs of the networks at each position, and the visits: of pairs, or of positions that were reached."""
 
     value: np.ndarray
     ube: np.ndarray
@@ -96,7 +92,7 @@ class Tables:
     visits: np.ndarray
 
 
-def drawn_tables(pairs: bool) -> Tables:
+def random_tables(pairs: bool) -> Tables:
     """Without a pattern, so that a wrong index shows."""
     rng = np.random.default_rng(0)
     return Tables(
@@ -109,12 +105,11 @@ def drawn_tables(pairs: bool) -> Tables:
     )
 
 
-def finite_agent(reanalyse: Reanalyse, sequence: int = 1) -> Agent:
-    """Learns rewards, and counts transitions, as in Deep Sea."""
-    evaluator = TabularEvaluator(Counts(2 * LENGTH, epsilon=0.5))
+def tabular_agent(reanalyse: Reanalyse, sequence: int = 1) -> Agent:
+    """Learns rewards, and counts pairs of state and action, as in Deep Sea."""
     return _agent(
-        evaluator,
-        lambda key: indexed_networks(LENGTH, 2, widths=(), values=Categorical(10), ube=True, key=key),
+        TabularEvaluator(Counts(2 * LENGTH, epsilon=0.5)),
+        lambda key: indexed_networks(LENGTH, TABULAR_HEADS, widths=(), key=key),
         lambda leaf: horizon_factor(GAMMA, LENGTH - leaf.position),
         float("inf"),
         reanalyse,
@@ -122,14 +117,14 @@ def finite_agent(reanalyse: Reanalyse, sequence: int = 1) -> Agent:
     )
 
 
-def dense_agent(reanalyse: Reanalyse) -> Agent:
-    """Knows rewards, and counts the places that it reached, as in SUBLEQ."""
+def network_agent(reanalyse: Reanalyse) -> Agent:
+    """Knows rewards, and counts the positions that it reached, as in SUBLEQ."""
     evaluator = NetworkEvaluator(
         Counts(LENGTH + 1, epsilon=2.0), lambda env, s: env.observe(s), lambda env, s: s.position
     )
     return _agent(
         evaluator,
-        lambda key: vector_networks(LENGTH + 1, 2, widths=(), uncertain=True, key=key),
+        lambda key: vector_networks(LENGTH + 1, BOUNDED_HEADS, widths=(), key=key),
         lambda leaf: jnp.float32(1.0),
         0.6,
         reanalyse,
@@ -138,36 +133,42 @@ def dense_agent(reanalyse: Reanalyse) -> Agent:
 
 
 def _agent(
-    evaluator: Evaluator, make: Any, leaf_factor: Any, largest: float, reanalyse: Reanalyse, sequence: int
+    evaluator: Evaluator[Any],
+    make_networks: Callable[[Key], Networks],
+    leaf_factor: Callable[[Any], Array],
+    max_variance: float,
+    reanalyse: Reanalyse,
+    sequence: int,
 ) -> Agent:
     return Agent(
         env_factory=SharedEnv(Chain()),
-        world_model=SimulatorModel(evaluator, GAMMA, leaf_factor, largest),
-        make_networks=make,
-        acting=Gumbel(2),
-        lanes=ExplorationSchedule((0.0, 0.0), (False, True)),
-        seen=NoveltyUpdate.ACTING,
+        world_model=SimulatorModel(evaluator, GAMMA, leaf_factor, max_variance),
+        make_networks=make_networks,
+        planner=Gumbel(2),
+        exploration=ExplorationSchedule((0.0, 0.0), (False, True)),
+        novelty_update=NoveltyUpdate.ACTING,
         reanalyse=reanalyse,
-        weights=LossWeights(),
+        loss_weights=LossWeights(),
         optimiser=optax.adam(1e-2),
-        memory=ReplayConfig(64, 8, sequence),
-        schedule=Schedule(8, 1, warm_up=16),
-        evaluation=Evaluation(Gumbel(2, gumbel_scale=0.0), 1, max_steps=LENGTH),
+        replay=ReplayConfig(64, 8, sequence),
+        schedule=UpdateSchedule(8, 1, warmup_steps=16),
+        evaluation=EvaluationConfig(1, max_steps=LENGTH),
+        evaluation_planner=Gumbel(2, gumbel_scale=0.0),
     )
 
 
-def told(agent: Agent, tables: Tables) -> TrainState:
-    """A state of training in which the target networks say what the tables do, and the others nothing of it."""
+def state_from_tables(agent: Agent, tables: Tables) -> TrainState:
+    """Returns a training state whose target networks and novelty are the tables; its other networks are not."""
     state = init(agent, KEY, ())
     world_model = agent.world_model
     assert isinstance(world_model, SimulatorModel)
-    say = _finite if isinstance(world_model.evaluator, TabularEvaluator) else _dense
+    make = _tabular if isinstance(world_model.evaluator, TabularEvaluator) else _linear
     return state.replace(
-        target=say(state.networks, tables), novelty=CountsState(jnp.asarray(tables.visits, jnp.int32))
+        target=make(state.networks, tables), novelty=CountsState(jnp.asarray(tables.visits, jnp.int32))
     )
 
 
-def _finite(networks: Any, tables: Tables) -> Networks:
+def _tabular(networks: Networks, tables: Tables) -> Networks:
     """The networks are single look-ups: their rows are the outputs."""
     hot = jax.vmap(lambda x: jnp.log(Categorical(10).two_hot(x) + 1e-12))
     rows = {
@@ -179,8 +180,8 @@ def _finite(networks: Any, tables: Tables) -> Networks:
     return jax.tree_util.tree_map_with_path(lambda path, _: rows[path[0].name], networks)
 
 
-def _dense(networks: Any, tables: Tables) -> Networks:
-    """The networks are single linear layers: what they say of a place is a column of their weights."""
+def _linear(networks: Networks, tables: Tables) -> Networks:
+    """The networks are single linear layers: their output at a position is a column of their weights."""
 
     def column(table: np.ndarray) -> Array:
         raw = table.reshape(LENGTH, -1).T

@@ -1,72 +1,101 @@
 """Trainings that take moments, with the real agents. One trainer of a kind serves all tests: it holds no state."""
 
-import dataclasses
 import functools
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
-from emcts.runs.trainer import Progress
 
-from emcts.agents import catalogue
+from emcts.agents.catalogue import Registered
+from emcts.runs.checkpoints import Checkpoints
+from emcts.runs.config import override
+from emcts.training.progress import Progress
 from emcts.training.seeds import SeedTrainer
 
-DEEP_SEA: dict[str, Any] = {
-    "size": 5,
-    "width": 32,
-    "simulations": 12,
-    "batch_size": 32,
-    "updates_per_iteration": 5,
-    "learning_rate": 3e-3,
-    "replay_capacity": 2000,
-    "warm_up": 40,
-    "total_env_steps": 1000,
-    "steps_between_evaluations": 100,
-    "novelty_width": 64,
+CATALOGUE = Registered()
+Changes = dict[str, Any]  # of settings, by dotted path
+
+COMMON: Changes = {
+    "steps": 1000,
+    "evaluation.every": 100,
+    "replay.batch_size": 32,
+    "replay.capacity": 2000,
+    "schedule.warmup_steps": 40,
 }
-GUMBEL: dict[str, Any] = {
-    "episodes": 4,
-    "width": 16,
-    "simulations": 4,
-    "batch_size": 16,
-    "moves_per_iteration": 4,
-    "updates_per_iteration": 2,
-    "hash_bits": 12,
-    "replay_capacity": 200,
-    "warm_up": 32,
-    "evaluation_episodes": 2,
-    "total_env_steps": 256,
-    "steps_between_evaluations": 64,
+PLANNING: Changes = {
+    **COMMON,
+    "search.simulations": 12,
+    "optimiser.learning_rate": 3e-3,
+    "schedule.updates": 5,
+    "novelty.rnd_width": 64,
 }
-SUBLEQ = {**GUMBEL, "total_env_steps": 2048, "task": "negate-positives", "word_size": 32, "max_words": 4}
-MINATAR = {**GUMBEL, "channels": 2, "evaluation_steps": 5}
-BDQN: dict[str, Any] = {
-    "ensemble_size": 5,
-    "batch_size": 32,
-    "replay_capacity": 2000,
-    "warm_up": 40,
-    "total_env_steps": 1000,
-    "steps_between_evaluations": 100,
-}
-LEARNED: dict[str, Any] = {"sequence": 3, "dynamics": (64,)}
-LEARNED_SEA = {
-    **{name: value for name, value in DEEP_SEA.items() if name != "width"},
+DEEP_SEA: Changes = {**PLANNING, "env.size": 5, "model.width": 32}
+LEARNED: Changes = {"replay.sequence": 3, "model.dynamics": (64,)}
+LEARNED_DEEP_SEA: Changes = {
+    **PLANNING,
     **LEARNED,
-    "latent": 32,
-    "representation": (32,),
-    "heads": (32,),
-    "ube_head": (32,),
+    "env.size": 5,
+    "model.latent": 32,
+    "model.representation": (32,),
+    "model.heads": (32,),
+    "model.ube_head": (32,),
 }
-LEARNED_MINATAR = {**MINATAR, **LEARNED, "ensemble_size": 2}
-SUBLEQ_BDQN = {**BDQN, "task": "negate-positives", "word_size": 32, "max_words": 4}
-MINATAR_BDQN = {**BDQN, "evaluation_steps": 5}
-CHANGES = {"deep-sea": DEEP_SEA, "subleq": SUBLEQ, "minatar-breakout": MINATAR, "minatar-asterix": MINATAR}
-CHANGES_OF_AGENTS = {
-    **{("deep-sea", agent): LEARNED_SEA for agent in ("e-mz", "mz-ube", "mz")},
-    **{("minatar-breakout", agent): LEARNED_MINATAR for agent in ("e-mz", "mz-ube", "mz")},
-    ("deep-sea", "bdqn"): {**BDQN, "size": 5},
-    ("subleq", "bdqn"): SUBLEQ_BDQN,
-    ("minatar-breakout", "bdqn"): MINATAR_BDQN,
+GUMBEL: Changes = {
+    "steps": 256,
+    "evaluation.every": 64,
+    "evaluation.episodes": 2,
+    "search.simulations": 4,
+    "replay.batch_size": 16,
+    "replay.capacity": 200,
+    "schedule.num_envs": 4,
+    "schedule.rollout_length": 4,
+    "schedule.updates": 2,
+    "schedule.warmup_steps": 32,
 }
+SUBLEQ_ENV: Changes = {"env.task": "negate-positives", "env.word_size": 32, "env.max_words": 4}
+SUBLEQ: Changes = {**GUMBEL, **SUBLEQ_ENV, "steps": 2048, "model.width": 16, "novelty.hash_bits": 12}
+SHORT_GAMES: Changes = {"evaluation.max_steps": 5}
+MINATAR: Changes = {
+    **GUMBEL,
+    **SHORT_GAMES,
+    "model.width": 16,
+    "model.channels": 2,
+    "novelty.hash_bits": 12,
+}
+LEARNED_MINATAR: Changes = {
+    **GUMBEL,
+    **SHORT_GAMES,
+    **LEARNED,
+    "model.latent": 16,
+    "model.channels": 2,
+    "model.heads": (16,),
+    "model.ube_head": (16,),
+    "novelty.ensemble_size": 2,
+    "novelty.ensemble_hidden": (16, 16),
+}
+BDQN: Changes = {**COMMON, "ensemble.size": 5}
+SIMULATOR_AGENTS, LEARNED_AGENTS = ("e-az", "az-ube", "az"), ("e-mz", "mz-ube", "mz")
+
+
+def _changes(environment: str, agent: str) -> Changes:
+    if agent == "bdqn":
+        of_env = {"deep-sea": {"env.size": 5}, "subleq": SUBLEQ_ENV}
+        return {**BDQN, **of_env.get(environment, SHORT_GAMES)}
+    simulator = {"deep-sea": DEEP_SEA, "subleq": SUBLEQ}
+    learned = {"deep-sea": LEARNED_DEEP_SEA}
+    if agent in LEARNED_AGENTS:
+        return learned.get(environment, LEARNED_MINATAR)
+    return simulator.get(environment, MINATAR)
+
+
+def settings(
+    environment: str, agent: str, changes: Mapping[str, Any] | None = None, preset: str | None = None
+) -> Any:
+    """Settings of a preset at which a training takes moments, with some more of them changed."""
+    tiny = {**_changes(environment, agent), **(changes or {})}
+    return override(CATALOGUE.settings(environment, agent, preset), tiny)
 
 
 @functools.cache
@@ -76,15 +105,12 @@ def trainer(
     seeds: tuple[int, ...] = (0, 1),
     novelty: str | None = None,
     preset: str | None = None,
-) -> SeedTrainer:
-    changes = CHANGES_OF_AGENTS.get((environment, agent), CHANGES[environment])
-    settings = dataclasses.replace(catalogue.settings(environment, agent, preset), **changes)
-    if novelty is not None:
-        settings = dataclasses.replace(settings, novelty=novelty)
-    return catalogue.trainer(environment, agent, settings, seeds)
+) -> SeedTrainer[Any]:
+    changes = {} if novelty is None else {"novelty.kind": novelty}
+    return CATALOGUE.trainer(environment, agent, settings(environment, agent, changes, preset), seeds)
 
 
-def advanced(one: SeedTrainer, state: Any, chunks: int) -> tuple[Any, list[Progress]]:
+def advanced(one: SeedTrainer[Any], state: Any, chunks: int) -> tuple[Any, list[Progress]]:
     reports = []
     for _ in range(chunks):
         state, progress = one.advance(state)
@@ -97,6 +123,35 @@ def table(reports: list[Progress], name: str) -> np.ndarray:
     return np.array([report.metrics[name] for report in reports])
 
 
-def options(changes: dict[str, Any]) -> list[str]:
+def options(changes: Mapping[str, Any]) -> list[str]:
     """The same changes, as they are given at the command line."""
-    return [part for name, value in changes.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    return [part for path, value in changes.items() for part in (f"--{path.replace('_', '-')}", str(value))]
+
+
+def assert_equal(one: Any, two: Any, *, rtol: float = 0.0, atol: float = 0.0) -> None:
+    """Compares leaf by leaf; random keys by their data."""
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
+        if jax.dtypes.issubdtype(a.dtype, jax.dtypes.prng_key):
+            a, b = jax.random.key_data(a), jax.random.key_data(b)
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
+
+
+def assert_resumes(one: SeedTrainer[Any], folder: Path) -> list[Progress]:
+    """Compares a training that was saved and restored after one chunk with one that was not, for two more chunks.
+
+    Returns the reports of these two.
+    """
+    state, _ = advanced(one, one.init(), 1)
+    checkpoints = Checkpoints(folder / "checkpoints")
+    checkpoints.save(state, 100)
+    state, reports = advanced(one, state, 2)
+    restored = checkpoints.restore(jax.eval_shape(one.init))
+    assert restored is not None
+    resumed, later = advanced(one, restored.state, 2)
+    assert_equal(state, resumed)
+    for first, second in zip(reports, later, strict=True):
+        assert (first.env_steps, first.train_steps) == (second.env_steps, second.train_steps)
+        assert first.metrics.keys() == second.metrics.keys()
+        for name, values in first.metrics.items():
+            np.testing.assert_array_equal(values, second.metrics[name], err_msg=name)
+    return reports

@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from emcts.agents.bdqn.evaluation import GreedyEvaluation
 from jaxtyping import Array, Bool, Int
 
+from benchmarks import bdqn_bsuite as comparison
+from benchmarks import train as benchmark
 from emcts.agents import catalogue
-from emcts.agents.bdqn.evaluation import GreedyEvaluation
 from emcts.agents.bdqn.learner import Bdqn
 from emcts.agents.bdqn.networks import BootstrappedEnsemble, make_layers
 from emcts.agents.bdqn.state import BdqnState, BootstrapTransition
@@ -277,6 +281,35 @@ def test_a_seed_does_not_feel_its_neighbours() -> None:
     for name in reports[-1].metrics:
         np.testing.assert_array_equal(table(reports, name)[:, 1], table(others, name)[:, 0])
     assert not np.array_equal(table(reports, "loss")[:, 0], table(others, "loss")[:, 1])
+
+
+def test_its_speed_is_measured_without_the_parts_of_a_search(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = benchmark.Case("deep-sea", "default", 2, {**BDQN, "size": 5}, agent="bdqn")
+    monkeypatch.setattr(benchmark, "SMOKE", (case,))
+    benchmark.main(smoke=True, out=tmp_path / "train.json")
+    (row,) = json.loads((tmp_path / "train.json").read_text())["cases"]
+    assert row["steps_per_second"] == pytest.approx(2 / (row["iteration_ms"] / 1e3))
+    assert not any(name.endswith("_share") for name in row)
+    assert f"{row['iteration_ms']:,.1f}" in capsys.readouterr().out
+
+
+def test_the_comparison_with_bsuite_counts_episodes_until_it_is_solved() -> None:
+    settings = dataclasses.replace(catalogue.settings("deep-sea", "bdqn"), **{**BDQN, "size": 4})
+    row = comparison.measure("emcts", settings, seed=0, episodes=200)
+    assert row.solved_step == 4 * row.episodes < 800
+    assert row.first_reward_step is not None
+    assert row.treasures == row.episodes // 10 + 1, "it ends with the first above a tenth"
+    assert row.first_reward_step % 4 == 0
+    short = comparison.measure("emcts", settings, seed=0, episodes=row.first_reward_step // 4 - 1)
+    assert (short.first_reward_step, short.solved_step, short.treasures) == (None, None, 0)
+
+
+def test_bsuites_agent_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "haiku", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install bsuite dm-haiku rlax"):
+        comparison.measure("bsuite", catalogue.settings("deep-sea", "bdqn"), seed=0, episodes=1)
 
 
 @pytest.mark.parametrize("environment", ["subleq", pytest.param("minatar-breakout", marks=pytest.mark.long)])

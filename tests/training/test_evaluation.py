@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from emcts.envs.deep_sea_regret import episodes_to_solve
 
 from emcts.agents import catalogue
 from emcts.envs import DeepSea, MinAtar, Subleq
+from emcts.envs.deep_sea import episodes_to_solve
 from emcts.training.env_factory import Programs, SharedEnv
 from emcts.training.evaluation import (
     MOST_REGRET,

@@ -1,4 +1,4 @@
-"""Which rule makes a target: without bias where rewards have noise, and without actions that are not legal."""
+"""Which rule makes a target: without bias where rewards are noisy, and without illegal actions."""
 
 import dataclasses
 from typing import Any
@@ -9,22 +9,23 @@ import numpy as np
 import pytest
 
 import emcts
-from emcts.agents import catalogue
 from emcts.agents.mcts.learner import MctsLearner
 from emcts.agents.mcts.planners import Gumbel
 from emcts.agents.mcts.targets import (
     Reanalyse,
+    SearchedEdgeUbe,
     Trajectory,
-    largest_edge,
     searched_or_td,
     searched_value,
     value_rule,
 )
 from emcts.models.evaluators import StateEstimate
-from tests.agents.test_targets import KEY, context
+from emcts.runs.config import override
+from tests.agents.mcts.test_targets import KEY, context
+from tests.agents.tiny import CATALOGUE
 
 
-def test_an_exploration_policy_is_not_taught_illegal_actions() -> None:
+def test_the_exploration_target_has_no_illegal_actions() -> None:
     """Three of ten actions are legal, and the search tries no other."""
     legal = jnp.arange(10) < 3
 
@@ -49,10 +50,11 @@ def test_an_exploration_policy_is_not_taught_illegal_actions() -> None:
             nothing, one = jnp.zeros(states.shape), jnp.ones(states.shape)
             return emcts.RecurrentFnOutput(nothing, nothing, None, nothing, one, nothing)
 
-        def illegal(self, states: Any) -> Any:
+        def invalid_actions(self, states: Any) -> Any:
             return jnp.broadcast_to(~legal, (*states.shape, 10))
 
-    reanalyse = Reanalyse(Gumbel(6), searched_value, largest_edge, exploration_beta=1.0)
+    search = Gumbel(6)
+    reanalyse = Reanalyse(search, searched_value, SearchedEdgeUbe(), exploring=search, exploration_beta=1.0)
     searched = reanalyse.search(KEY, Model(), jnp.zeros(2))
     np.testing.assert_allclose(searched.exploration, np.array([[1 / 3] * 3 + [0] * 7] * 2), rtol=1e-6)
     np.testing.assert_allclose(searched.edge_variance, 1.0, rtol=1e-6)
@@ -71,23 +73,23 @@ def test_value_targets_of_noisy_rewards_have_no_bias(mean: float) -> None:
         truncated=jnp.zeros((number, 1), bool),
         policy=jnp.zeros((number, 2)),
     )
-    seen = context(trajectory, np.zeros((number, 2)))
-    seen = dataclasses.replace(seen, here=seen.here.replace(value=jnp.full(number, mean)))
-    assert float(value_rule(deterministic=False)(seen).mean()) == pytest.approx(mean, abs=1e-3)
-    assert float(value_rule(deterministic=True)(seen).mean()) == pytest.approx(mean + 0.4, abs=0.02)
+    inputs = context(trajectory, np.zeros((number, 2)))
+    inputs = dataclasses.replace(inputs, searched=inputs.searched.replace(value=jnp.full(number, mean)))
+    assert float(value_rule(deterministic=False)(inputs).mean()) == pytest.approx(mean, abs=1e-3)
+    assert float(value_rule(deterministic=True)(inputs).mean()) == pytest.approx(mean + 0.4, abs=0.02)
 
 
 @pytest.mark.parametrize(
     ("environment", "changes", "rule"),
     [
         ("deep-sea", {}, searched_or_td),
-        ("deep-sea", {"stochastic": True}, searched_value),
+        ("deep-sea", {"env.stochastic": True}, searched_value),
         ("subleq", {}, searched_or_td),
         ("minatar-breakout", {}, searched_value),
     ],
 )
 def test_the_environment_decides_which_value_target(environment: str, changes: Any, rule: Any) -> None:
-    settings = dataclasses.replace(catalogue.settings(environment, "e-az"), **changes)
-    learner = catalogue.compose(environment, "e-az", settings)
+    settings = override(CATALOGUE.settings(environment, "e-az"), changes)
+    learner = CATALOGUE.compose(environment, "e-az", settings)
     assert isinstance(learner, MctsLearner)
-    assert learner.agent.reanalyse.value is rule
+    assert learner.reanalyse.value is rule

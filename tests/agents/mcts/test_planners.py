@@ -1,4 +1,4 @@
-"""How actions are chosen from a search, and that without uncertainty the epistemic agents are the plain ones."""
+"""The actions of planners; and that without uncertainty, epistemic agents are the plain ones."""
 
 import dataclasses
 import functools
@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from emcts.agents import deep_sea
 from emcts.agents.mcts.planners import (
     ExplorationParams,
     Gumbel,
@@ -18,11 +17,10 @@ from emcts.agents.mcts.planners import (
     Puct,
     UbeAtRoot,
     Uct,
-    exploiting_prior,
-    no_exploration,
+    policy_prior,
 )
 from emcts.agents.mcts.state import init
-from emcts.agents.mcts.targets import Reanalyse, Trajectory, largest_edge, searched_or_td
+from emcts.agents.mcts.targets import Reanalyse, SearchedEdgeUbe, Trajectory, searched_or_td
 from emcts.agents.mcts.update import make_targets
 from emcts.search.ube import one_step_lookahead
 from tests.agents.chain import (
@@ -30,22 +28,24 @@ from tests.agents.chain import (
     LENGTH,
     Chain,
     ChainState,
-    drawn_tables,
-    finite_agent,
-    told,
+    random_tables,
+    state_from_tables,
+    tabular_agent,
 )
-from tests.agents.test_targets import ByHand
+from tests.agents.mcts.test_targets import ByHand
+from tests.agents.tiny import CATALOGUE, settings
 
 SIMULATIONS = 8
 STATES = ChainState(jnp.tile(jnp.arange(LENGTH, dtype=jnp.int32), 2))
 
 
-AGENT = finite_agent(Reanalyse(Gumbel(SIMULATIONS), searched_or_td, largest_edge))
-STATE = told(AGENT, drawn_tables(pairs=True))
+SEARCH = Gumbel(SIMULATIONS)
+AGENT = tabular_agent(Reanalyse(SEARCH, searched_or_td, SearchedEdgeUbe(), exploring=SEARCH))
+STATE = state_from_tables(AGENT, random_tables(pairs=True))
 
 
 def model(networks: Any = STATE.target) -> Any:
-    return AGENT.world_model.models(Chain(), networks)(STATE.novelty)
+    return AGENT.world_model.planning_models(Chain(), networks)(STATE.novelty)
 
 
 @functools.partial(jax.jit, static_argnames="planner")
@@ -58,16 +58,16 @@ def plan(planner: Planner, beta: float, exploring: bool, key: Any = KEY) -> Any:
 
 
 @pytest.mark.parametrize("inner", [Puct(SIMULATIONS, temperature=0.0), Gumbel(SIMULATIONS, gumbel_scale=0.0)])
-def test_ube_at_root_takes_the_best_score_of_one_step_ahead(inner: Any) -> None:
+def test_ube_at_root_takes_the_best_score_of_one_step_lookahead(inner: Any) -> None:
     params = ExplorationParams(jnp.full(2 * LENGTH, 3.0), jnp.arange(2 * LENGTH) >= LENGTH)
     found = run(UbeAtRoot(inner), KEY, params)
     search_key, _ = jax.random.split(KEY)
     plain = run(inner, search_key, params.replace(beta=jnp.zeros(2 * LENGTH)))
-    prior = exploiting_prior
-    ahead = jax.jit(
+    prior = policy_prior
+    lookahead = jax.jit(
         lambda: one_step_lookahead(None, KEY, model().root(STATES, prior), model().recurrent_fn(prior))
     )
-    stds = ahead().stds
+    stds = lookahead().stds
     np.testing.assert_allclose(found.qvalues, plain.qvalues, rtol=1e-6)
     scores = np.asarray(found.qvalues) + 3.0 * np.asarray(stds)
     np.testing.assert_array_equal(found.action[LENGTH:], np.argmax(scores, axis=1)[LENGTH:])
@@ -75,30 +75,31 @@ def test_ube_at_root_takes_the_best_score_of_one_step_ahead(inner: Any) -> None:
     assert not np.array_equal(np.argmax(scores, axis=1), np.argmax(found.qvalues, axis=1))
 
 
-def test_ube_at_root_scores_untried_actions_by_one_step() -> None:
-    """One simulation tries one of two actions; `emcts.ube_root_scores` says what the other is worth."""
+def test_ube_at_root_scores_unvisited_actions_by_one_step() -> None:
+    """One simulation visits one of two actions; `emcts.ube_root_scores` scores the other one."""
     params = ExplorationParams(jnp.full(2 * LENGTH, 0.1), jnp.ones(2 * LENGTH, bool))
     found = run(UbeAtRoot(Puct(1, temperature=0.0)), KEY, params)
-    hand = ByHand(drawn_tables(pairs=True), dense=False)
-    scores = np.array([hand.q(place) + 0.1 * np.sqrt(hand.variances(place)) for place in range(LENGTH)])
+    hand = ByHand(random_tables(pairs=True), known_rewards=False)
+    scores = np.array([hand.q(at) + 0.1 * np.sqrt(hand.variances(at)) for at in range(LENGTH)])
     np.testing.assert_array_equal(found.action, np.tile(np.argmax(scores, axis=1), 2))
 
 
-def test_puct_explores_by_most_visits_and_exploits_by_drawing() -> None:
+def test_puct_explores_by_most_visits_and_exploits_by_sampling() -> None:
     planner = Puct(SIMULATIONS, temperature=1.0)
     explored = [plan(planner, 0.0, True, jax.random.key(k)) for k in range(3)]
     for one in explored:
         np.testing.assert_array_equal(one.action, np.argmax(one.policy, axis=-1))
-    drawn = [run(planner, key, no_exploration(STATES)) for key in jax.random.split(KEY, 200)]
-    ons = np.mean([one.action for one in drawn], axis=0)
-    np.testing.assert_allclose(ons, drawn[0].policy[:, 1], atol=0.12)
-    assert np.any((ons > 0) & (ons < 1))
+    params = ExplorationParams.constant(STATES)
+    sampled = [run(planner, key, params) for key in jax.random.split(KEY, 200)]
+    frequency = np.mean([one.action for one in sampled], axis=0)
+    np.testing.assert_allclose(frequency, sampled[0].policy[:, 1], atol=0.12)
+    assert np.any((frequency > 0) & (frequency < 1))
 
 
 def test_exploring_episodes_search_without_the_policy() -> None:
-    """With the same keys, what the policy head says changes the search of the others alone."""
-    other = told(
-        AGENT, dataclasses.replace(drawn_tables(pairs=True), policy=np.full((LENGTH, 2), [4.0, -4.0]))
+    """With the same keys, the policy head changes the search of the other episodes alone."""
+    other = state_from_tables(
+        AGENT, dataclasses.replace(random_tables(pairs=True), policy=np.full((LENGTH, 2), [4.0, -4.0]))
     )
     planner = Puct(SIMULATIONS, temperature=0.0)
 
@@ -112,31 +113,33 @@ def test_exploring_episodes_search_without_the_policy() -> None:
     assert not np.allclose(one[:LENGTH], two[:LENGTH])
 
 
-def test_untried_actions_have_the_value_of_the_root() -> None:
+def test_unvisited_actions_have_the_value_of_the_root() -> None:
     found = plan(Puct(1, temperature=0.0), 0.0, True)
-    tried = np.asarray(found.policy) > 0
-    assert np.all(tried.sum(axis=1) == 1)
-    np.testing.assert_allclose(found.qvalues[~tried], found.value, rtol=1e-6)
-    np.testing.assert_allclose(found.qvalue_stds[~tried], found.value_std, rtol=1e-6)
+    visited = np.asarray(found.policy) > 0
+    assert np.all(visited.sum(axis=1) == 1)
+    np.testing.assert_allclose(found.qvalues[~visited], found.value, rtol=1e-6)
+    np.testing.assert_allclose(found.qvalue_stds[~visited], found.value_std, rtol=1e-6)
 
 
-def test_uct_tries_every_action_and_follows_beta() -> None:
+def test_uct_visits_every_action_and_follows_beta() -> None:
     visits = plan(Uct(SIMULATIONS), 0.0, False).policy * SIMULATIONS
     assert np.all(np.asarray(visits) >= 1)
-    careless, eager = (plan(Uct(64, c=0.1), beta, True) for beta in (0.0, 50.0))
-    np.testing.assert_array_equal(careless.action, np.argmax(careless.policy, axis=-1))
-    stds = np.asarray(eager.qvalue_stds)
+    greedy, exploring = (plan(Uct(64, c=0.1), beta, True) for beta in (0.0, 50.0))
+    np.testing.assert_array_equal(greedy.action, np.argmax(greedy.policy, axis=-1))
+    stds = np.asarray(exploring.qvalue_stds)
     apart = np.abs(stds[:, 0] - stds[:, 1]) > 0.2
     assert apart.any()
-    np.testing.assert_array_equal(np.asarray(eager.action)[apart], np.argmax(stds, axis=1)[apart])
+    np.testing.assert_array_equal(np.asarray(exploring.action)[apart], np.argmax(stds, axis=1)[apart])
 
 
-SETTINGS = dataclasses.replace(deep_sea.BEST, size=4, width=8, simulations=6)
+def deep_sea(agent: str, **changes: Any) -> Any:
+    small = {"env.size": 4, "model.width": 8, "search.simulations": 6, **changes}
+    return CATALOGUE.compose("deep-sea", agent, settings("deep-sea", agent, small))
 
 
 def deep_sea_targets(agent: Any, networks: Any = None) -> Any:
-    world = jnp.asarray(agent.env_factory.draw(0))
-    env, state = agent.env_factory.world(world), init(agent, KEY, world)
+    params = jnp.asarray(agent.env_factory.params(0))
+    env, state = agent.env(params), init(agent, KEY, params)
     rng = np.random.default_rng(0)
     number = env.num_states
     states = jax.vmap(env.state_at)(jnp.arange(number))
@@ -149,12 +152,12 @@ def deep_sea_targets(agent: Any, networks: Any = None) -> Any:
         truncated=jnp.zeros((number, 1), bool),
         policy=jnp.full((number, 2), 0.5),
     )
-    said = state.networks if networks is None else networks(state.networks)
-    return jax.jit(lambda: make_targets(agent, env, state.replace(target=said), trajectory, KEY))()
+    target = state.networks if networks is None else networks(state.networks)
+    return jax.jit(lambda: make_targets(agent, env, state.replace(target=target), trajectory, KEY))()
 
 
-def loud(networks: Any) -> Any:
-    """Networks that say something, the same in each head for agents that have it and agents that do not."""
+def randomised(networks: Any) -> Any:
+    """Networks with random weights, which are the same in each head that two agents have in common."""
 
     def fill(path: Any, leaf: Any) -> Any:
         key = jax.random.fold_in(KEY, zlib.crc32(str(path).encode()))
@@ -164,8 +167,8 @@ def loud(networks: Any) -> Any:
 
 
 def test_with_beta_0_uncertainty_changes_no_value_and_no_policy() -> None:
-    plain = deep_sea_targets(deep_sea.az(SETTINGS), loud)
-    epistemic = deep_sea_targets(deep_sea.e_az(SETTINGS), loud)
+    plain = deep_sea_targets(deep_sea("az"), randomised)
+    epistemic = deep_sea_targets(deep_sea("e-az"), randomised)
     np.testing.assert_array_equal(plain.value, epistemic.value)
     np.testing.assert_array_equal(plain.policy, epistemic.policy)
     np.testing.assert_array_equal(plain.reward, epistemic.reward)
@@ -173,20 +176,22 @@ def test_with_beta_0_uncertainty_changes_no_value_and_no_policy() -> None:
 
 
 def test_without_variance_beta_changes_no_target() -> None:
-    """The epistemic agent that looks for uncertainty and finds none makes AlphaZero's targets."""
-    plain = deep_sea_targets(deep_sea.az(SETTINGS), loud)
-    eager = deep_sea.e_az(dataclasses.replace(SETTINGS, reanalyse_beta=5.0))
+    """An epistemic agent without any variance makes AlphaZero's targets."""
+    plain = deep_sea_targets(deep_sea("az"), randomised)
+    optimistic = deep_sea("e-az", **{"targets.beta": 5.0})
     without = dataclasses.replace(
-        eager, world_model=eager.world_model.known(), make_networks=deep_sea.az(SETTINGS).make_networks
+        optimistic,
+        world_model=optimistic.world_model.without_novelty(),
+        make_networks=deep_sea("az").make_networks,
     )
-    found = deep_sea_targets(without, loud)
+    found = deep_sea_targets(without, randomised)
     for one, two in zip(jax.tree.leaves(plain), jax.tree.leaves(found), strict=True):
         np.testing.assert_array_equal(one, two)
-    assert not np.allclose(deep_sea_targets(eager, loud).policy, plain.policy)
+    assert not np.allclose(deep_sea_targets(optimistic, randomised).policy, plain.policy)
 
 
 class Gated(Chain):
-    """The chain, where the last action is illegal in every other place."""
+    """The chain, where the last action is illegal at every other position."""
 
     def legal(self, state: Any) -> Any:
         every = jnp.ones(self.num_actions, bool)

@@ -1,4 +1,4 @@
-"""Learned worlds: what an unroll counts, what its losses reach, and what a small world teaches."""
+"""Learned models: which steps of an unroll are valid, what its losses train, and a small environment learned."""
 
 import dataclasses
 from typing import Any
@@ -11,6 +11,7 @@ import pytest
 from emcts.models.learned.abstracted import Consistent, Sizes, ValueEquivalent, abstracted_networks
 from emcts.models.learned.anchored import Anchored, anchored_networks, row_and_column
 
+from emcts.agents.builtin_tasks import row_and_column
 from emcts.agents.mcts.agent import LossWeights
 from emcts.agents.mcts.losses import batch_loss
 from emcts.agents.mcts.targets import Targets, Trajectory
@@ -20,59 +21,66 @@ from emcts.models.evaluators import NoNovelty
 from emcts.models.layers import mlp
 from emcts.models.learned.local_uncertainty import LatentNovelty, TrueStateNovelty
 from emcts.models.learned.model import LearnedModel, LearnedPlanningModel, half_gradient
+from emcts.models.learned.networks import (
+    Anchored,
+    Consistent,
+    Sizes,
+    ValueEquivalent,
+    abstracted_networks,
+    anchored_networks,
+)
+from emcts.models.networks import HeadSpec
 from emcts.novelty import Counts
 
 KEY = jax.random.key(0)
 ENV = DeepSea(3, seed=2)
 GAMMA = 0.9
+HEADS = HeadSpec(2, Categorical(10), bounded=False, ube=True, exploration=False)
 SIZES = Sizes(latent=12, representation=(16,), dynamics=(16,), heads=(16,), ube=(16,))
 
 
 def abstracted(dynamics_loss: Any = ValueEquivalent()) -> tuple[LearnedModel, Any]:  # noqa: B008
     world_model = LearnedModel(
-        LatentNovelty(NoNovelty()), dynamics_loss, lambda env, state: env.index(state), GAMMA, few_states=True
+        LatentNovelty(NoNovelty()), dynamics_loss, lambda env, state: env.index(state), GAMMA, tabular=True
     )
     body = mlp(ENV.num_states, (16, 12), key=KEY, indexed=True)
-    networks = abstracted_networks(
-        body, 2, sizes=SIZES, values=Categorical(10), ube=True, exploration=False, key=KEY
-    )
-    return world_model, networks
+    return world_model, abstracted_networks(body, HEADS, sizes=SIZES, key=KEY)
 
 
 def anchored() -> tuple[LearnedModel, Any]:
-    world_model = LearnedModel(LatentNovelty(NoNovelty()), Anchored(), row_and_column, GAMMA, few_states=True)
-    return world_model, anchored_networks(6, 2, sizes=SIZES, values=Categorical(10), ube=True, key=KEY)
+    world_model = LearnedModel(LatentNovelty(NoNovelty()), Anchored(), row_and_column, GAMMA, tabular=True)
+    return world_model, anchored_networks(6, HEADS, sizes=SIZES, key=KEY)
 
 
-def loud(networks: Any) -> Any:
-    """Heads begin silent, and silent heads send no gradient back: give them something to say."""
+def perturbed(networks: Any) -> Any:
+    """Adds noise to all weights: the last layers of heads start at zero, and then pass no gradient back."""
     leaves, tree = jax.tree.flatten(networks)
     keys = jax.random.split(KEY, len(leaves))
     noise = [leaf + 0.3 * jax.random.normal(key, leaf.shape) for leaf, key in zip(leaves, keys, strict=True)]
     return jax.tree.unflatten(tree, noise)
 
 
-def walk(actions: np.ndarray) -> tuple[Any, Any, np.ndarray, np.ndarray]:
-    """States, next states, rewards and ends of a life in which each end is followed by a new episode."""
+def rollout(actions: np.ndarray) -> tuple[Any, Any, np.ndarray, np.ndarray]:
+    """States, next states, rewards and ends of steps in which each end is followed by a new episode."""
     step = jax.jit(ENV.step)
     state, states, after, rewards, over = ENV.init(KEY), [], [], [], []
     for action in actions:
-        moved, outcome = step(state, jnp.int32(action), KEY)
+        following, outcome = step(state, jnp.int32(action), KEY)
         states.append(state)
-        after.append(moved)
+        after.append(following)
         rewards.append(float(outcome.reward))
         over.append(bool(outcome.terminated))
-        state = ENV.init(KEY) if over[-1] else moved
+        state = ENV.init(KEY) if over[-1] else following
     stack = lambda rows: jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)  # noqa: E731
     return stack(states), stack(after), np.array(rewards, np.float32), np.array(over)
 
 
 ACTIONS = np.array([1, 0, 1, 1, 0], np.int32)
-STATES, AFTER, REWARDS, OVER = walk(ACTIONS)  # ends at the third of five moves
+STATES, AFTER, REWARDS, OVER = rollout(ACTIONS)  # the third of five steps ends the episode
 
 
 def trajectory(states: Any = STATES) -> Trajectory:
-    """K stories of one move each, as `learning` hands them over."""
+    """K trajectories of one step each, as `update` gives them to the loss."""
     return Trajectory(
         states=jax.tree.map(lambda one, two: jnp.stack([one, two], axis=1), states, AFTER),
         actions=jnp.asarray(ACTIONS)[:, None],
@@ -114,13 +122,13 @@ def loss(
 
 
 @pytest.mark.parametrize("make", [abstracted, anchored])
-def test_nothing_counts_after_an_end(make: Any) -> None:
+def test_nothing_is_valid_after_an_end(make: Any) -> None:
     world_model, networks = make()
-    networks = loud(networks)
-    said = jax.jit(
+    networks = perturbed(networks)
+    unroll = jax.jit(
         lambda: world_model.unroll(ENV, networks, STATES, jnp.asarray(ACTIONS), jnp.asarray(OVER))
     )()
-    assert said.counts.tolist() == [True, True, True, False, False]
+    assert unroll.valid.tolist() == [True, True, True, False, False]
     run = jax.jit(lambda targets: loss(networks, world_model, trajectory(), targets, LossWeights())[0])
     whole = run(targets())
     for name in ("value", "policy", "ube", "reward", "terminated"):
@@ -133,9 +141,9 @@ def test_nothing_counts_after_an_end(make: Any) -> None:
 
 @pytest.mark.parametrize("make", [abstracted, anchored])
 def test_the_losses_of_an_unroll_by_hand(make: Any) -> None:
-    """One step after the other, without a scan: the mean over what counts of each head's loss."""
+    """One step after the other, without a scan: the mean over the valid steps of each head's loss."""
     world_model, networks = make()
-    networks = loud(networks)
+    networks = perturbed(networks)
     _, learned = jax.jit(lambda: loss(networks, world_model, trajectory(), targets(), LossWeights()))()
     latent = world_model.encode(ENV, networks, jax.tree.map(lambda leaf: leaf[0], STATES))
     value, reward, continuation, consistency = [], [], [], []
@@ -151,15 +159,15 @@ def test_the_losses_of_an_unroll_by_hand(make: Any) -> None:
     for name, parts in {
         "value": value,
         "reward": reward,
-        "going": continuation,
-        "drift": consistency,
+        "continuation": continuation,
+        "consistency": consistency,
     }.items():
         np.testing.assert_allclose(getattr(learned.losses, name), np.mean(parts), rtol=2e-4, err_msg=name)
 
 
-def test_only_the_first_state_is_seen() -> None:
+def test_only_the_first_state_is_encoded() -> None:
     world_model, networks = abstracted()
-    networks = loud(networks)
+    networks = perturbed(networks)
     run = jax.jit(
         lambda states: world_model.unroll(ENV, networks, states, jnp.asarray(ACTIONS), jnp.asarray(OVER)).raw
     )
@@ -172,7 +180,7 @@ def test_only_the_first_state_is_seen() -> None:
 
 ONLY = {
     "heads": LossWeights(consistency=0.0),
-    "drift": LossWeights(0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    "consistency": LossWeights(0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
 }
 
 
@@ -180,36 +188,38 @@ ONLY = {
     ("make", "only", "dynamics", "heads"),
     [
         (abstracted, "heads", True, True),
-        (abstracted, "drift", False, False),
-        (lambda: abstracted(Consistent()), "drift", True, False),
+        (abstracted, "consistency", False, False),
+        (lambda: abstracted(Consistent()), "consistency", True, False),
         (anchored, "heads", False, True),
-        (anchored, "drift", True, False),
+        (anchored, "consistency", True, False),
     ],
 )
-def test_which_losses_reach_the_dynamics(make: Any, only: str, dynamics: bool, heads: bool) -> None:
+def test_which_losses_train_the_dynamics(make: Any, only: str, dynamics: bool, heads: bool) -> None:
     world_model, networks = make()
     gradient = jax.jit(
         lambda networks: jax.grad(loss, has_aux=True)(
             networks, world_model, trajectory(), targets(), ONLY[only]
         )[0]
-    )(loud(networks))
+    )(perturbed(networks))
 
     def reached(part: Any) -> bool:
         return any(np.any(np.asarray(leaf) != 0) for leaf in jax.tree.leaves(part))
 
     assert reached(gradient.dynamics) == dynamics
     assert reached(gradient.heads) == heads
-    assert reached(gradient.representation) == (dynamics and heads), "drift shapes no representation"
+    assert reached(gradient.representation) == (dynamics and heads), (
+        "consistency does not train the representation"
+    )
 
 
-def test_half_of_the_gradient_comes_back() -> None:
+def test_half_gradient() -> None:
     x = jnp.array([1.0, -2.0])
     np.testing.assert_array_equal(half_gradient(x), x)
     np.testing.assert_array_equal(jax.grad(lambda x: half_gradient(x).sum())(x), [0.5, 0.5])
 
 
-def two_moves(cell: Any, actions: Any) -> tuple[Trajectory, Targets]:
-    """From a cell, with true rewards, values, ends, and a variance that tells columns apart."""
+def two_steps(cell: Any, actions: Any) -> tuple[Trajectory, Targets]:
+    """From a cell, with true rewards, values and ends, and a variance that differs between columns."""
     first = ENV.state_at(cell)
     second, one = ENV.step(first, actions[0], KEY)
     third, two = ENV.step(second, actions[1], KEY)
@@ -237,17 +247,17 @@ def two_moves(cell: Any, actions: Any) -> tuple[Trajectory, Targets]:
     )
 
 
-def every_two_moves() -> tuple[Trajectory, Targets]:
+def every_two_steps() -> tuple[Trajectory, Targets]:
     cells = jnp.repeat(jnp.arange(ENV.num_states), 4)
     actions = jnp.tile(jnp.array([[0, 0], [0, 1], [1, 0], [1, 1]]), (ENV.num_states, 1))
-    return jax.vmap(two_moves)(cells, actions)
+    return jax.vmap(two_steps)(cells, actions)
 
 
 @pytest.mark.parametrize("make", [abstracted, lambda: abstracted(Consistent()), anchored])
-def test_a_small_world_is_learned(make: Any) -> None:
-    """After a short training the model foretells rewards, ends, and the values and variances of what comes next."""
+def test_a_small_environment_is_learned(make: Any) -> None:
+    """After a short training the model predicts rewards, ends, and the values and variances of the next state."""
     world_model, networks = make()
-    batch, wanted = every_two_moves()
+    batch, wanted = every_two_steps()
     optimiser = optax.adam(1e-2)
 
     @jax.jit
@@ -266,7 +276,7 @@ def test_a_small_world_is_learned(make: Any) -> None:
     cells = jax.vmap(ENV.state_at)(jnp.arange(ENV.num_states))
     for action in (0, 1):
         actions = jnp.full(ENV.num_states, action)
-        model = world_model.models(ENV, networks)(())
+        model = world_model.planning_models(ENV, networks)(())
         out = jax.jit(lambda actions=actions, model=model: model.step(cells, actions, KEY))()
         after, outcome = jax.vmap(ENV.step, in_axes=(0, 0, None))(cells, actions, KEY)
         inside = ~np.asarray(outcome.terminated)
@@ -277,8 +287,8 @@ def test_a_small_world_is_learned(make: Any) -> None:
         np.testing.assert_allclose(out.value_variance[inside], (1.0 + after.column)[inside], atol=0.4)
 
 
-def test_a_plan_counts_down_and_follows_the_true_states() -> None:
-    """Novelty is that of the true pairs, and a leaf's variance that of the steps which are left."""
+def test_planning_counts_the_steps_left_and_tracks_true_states() -> None:
+    """Novelty is that of the true pairs, and a leaf's variance that of the remaining steps."""
     _, networks = abstracted()
     local_uncertainty = TrueStateNovelty(
         Counts(2 * ENV.num_states, epsilon=0.5), lambda env, s, a, after: 2 * env.index(s) + a
@@ -291,27 +301,29 @@ def test_a_plan_counts_down_and_follows_the_true_states() -> None:
         steps_left=lambda state: (ENV.size - state.row).astype(jnp.float32),
     )
     visits = jnp.arange(2 * ENV.num_states, dtype=jnp.int32)
-    model = world_model.models(ENV, networks)(local_uncertainty.novelty.init(KEY).replace(visits=visits))
+    model = world_model.planning_models(ENV, networks)(
+        local_uncertainty.novelty.init(KEY).replace(visits=visits)
+    )
     assert isinstance(model, LearnedPlanningModel)
     state = ENV.init(KEY)
     nodes = model.root(as_batch(state), lambda estimate: estimate.policy).embedding
     step = jax.jit(model.recurrent_fn(lambda estimate: estimate.policy))
-    for move, action in enumerate((1, 0, 1, 0)):
+    for time, action in enumerate((1, 0, 1, 0)):
         out, nodes = step(None, KEY, jnp.array([action]), nodes)
         pair = 2 * int(ENV.index(state)) + action
         eta = 1 / (float(visits[pair]) + 0.5) if pair < 2 * ENV.num_states else 0.0
-        left = max(ENV.size - move - 1, 0)
+        left = max(ENV.size - time - 1, 0)
         np.testing.assert_allclose(out.reward_variance[0], eta, rtol=1e-6)
         factor = sum(GAMMA ** (2 * step) for step in range(left))
         np.testing.assert_allclose(out.value_variance[0], factor * eta, rtol=1e-5)
         state, _ = ENV.step(state, jnp.int32(action), KEY)
-    known = world_model.known().models(ENV, networks)(())
-    out = known.step(as_batch(ENV.init(KEY)), jnp.array([1]), KEY)
+    certain = world_model.without_novelty().planning_models(ENV, networks)(())
+    out = certain.step(as_batch(ENV.init(KEY)), jnp.array([1]), KEY)
     assert out.reward_variance == 0
 
 
-def test_equal_states_are_thought_of_once() -> None:
+def test_equal_states_are_evaluated_once() -> None:
     world_model, _ = abstracted()
     every: Any = world_model.all_states(ENV)
     np.testing.assert_array_equal(jax.vmap(ENV.index)(every), np.arange(ENV.num_states))
-    assert dataclasses.replace(world_model, few_states=False).all_states(ENV) is None
+    assert dataclasses.replace(world_model, tabular=False).all_states(ENV) is None

@@ -1,4 +1,4 @@
-"""Simulator steps: the formula against a count of the calls themselves, and the numbers of the presets."""
+"""Simulator steps: the formula against a count of the calls, and the numbers of the presets."""
 
 import dataclasses
 from typing import Any
@@ -9,29 +9,37 @@ import numpy as np
 import pytest
 from jaxtyping import Array, Int
 
-from emcts.agents import catalogue
 from emcts.agents.mcts.acting import act
 from emcts.agents.mcts.agent import Agent
-from emcts.agents.mcts.evaluation import evaluate
-from emcts.agents.mcts.planners import Gumbel, Puct, UbeAtRoot
-from emcts.agents.mcts.simulator_steps import SimulatorRates, simulator_rates
+from emcts.agents.mcts.evaluation import evaluate, simulator_rates
+from emcts.agents.mcts.planners import Gumbel, Planner, Puct, UbeAtRoot
 from emcts.agents.mcts.state import init
 from emcts.agents.mcts.targets import (
+    EDGE,
+    LOOKAHEAD,
     NStepUbe,
     Reanalyse,
-    ahead_variance,
-    edge_variance,
-    largest_edge,
+    SearchedEdgeUbe,
+    UbeRule,
     searched_or_td,
 )
 from emcts.agents.mcts.update import learn
 from emcts.envs import Outcome
-from emcts.models.codecs import Categorical
 from emcts.models.networks import indexed_networks
+from emcts.runs.config import override
 from emcts.training.env_factory import SharedEnv
+from emcts.training.learner import SimulatorRates
 from emcts.types import Key
-from tests.agents.chain import KEY, LENGTH, Chain, ChainState, dense_agent, finite_agent
-from tests.agents.tiny import advanced, trainer
+from tests.agents.chain import (
+    KEY,
+    LENGTH,
+    TABULAR_HEADS,
+    Chain,
+    ChainState,
+    network_agent,
+    tabular_agent,
+)
+from tests.agents.tiny import CATALOGUE, advanced, trainer
 
 CALLS: list[int] = []
 
@@ -53,9 +61,9 @@ class CountedChain(Chain):
         return after.replace(position=after.position + nothing), outcome
 
 
-def counting(agent: Agent, acting: Any = None) -> Agent:
+def counting(agent: Agent, planner: Planner | None = None) -> Agent:
     agent = dataclasses.replace(agent, env_factory=SharedEnv(CountedChain()))
-    return agent if acting is None else dataclasses.replace(agent, acting=acting)
+    return agent if planner is None else dataclasses.replace(agent, planner=planner)
 
 
 def calls(function: Any, *inputs: Any) -> tuple[Any, int]:
@@ -65,19 +73,19 @@ def calls(function: Any, *inputs: Any) -> tuple[Any, int]:
     return out, sum(CALLS)
 
 
-def reanalyse(ube: Any, **more: Any) -> Reanalyse:
-    return Reanalyse(Gumbel(3), searched_or_td, ube, **more)
+def reanalyse(ube: UbeRule, *, uses_novelty: bool = True) -> Reanalyse:
+    return Reanalyse(Gumbel(3), searched_or_td, ube, exploring=Puct(5), uses_novelty=uses_novelty)
 
 
 AGENTS = {
-    "searched variances": dense_agent(reanalyse(largest_edge)),
-    "one step ahead": dense_agent(reanalyse(NStepUbe(1, ahead_variance))),
-    "another search for variances": dense_agent(reanalyse(NStepUbe(0, edge_variance), exploring=Puct(5))),
-    "few states": finite_agent(reanalyse(NStepUbe(0, ahead_variance), needs_novelty=False)),
-    "a target that no head learns": dataclasses.replace(
-        finite_agent(reanalyse(NStepUbe(0, ahead_variance))),
+    "searched variances": network_agent(reanalyse(SearchedEdgeUbe())),
+    "one-step lookahead": network_agent(reanalyse(NStepUbe(1, LOOKAHEAD))),
+    "another search for variances": network_agent(reanalyse(NStepUbe(0, EDGE))),
+    "tabular": tabular_agent(reanalyse(NStepUbe(0, LOOKAHEAD), uses_novelty=False)),
+    "a target without a head": dataclasses.replace(
+        tabular_agent(reanalyse(NStepUbe(0, LOOKAHEAD))),
         make_networks=lambda key: indexed_networks(
-            LENGTH, 2, widths=(), values=Categorical(10), ube=False, key=key
+            LENGTH, dataclasses.replace(TABULAR_HEADS, ube=False), widths=(), key=key
         ),
     ),
 }
@@ -85,26 +93,29 @@ AGENTS = {
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_every_call_of_a_search_is_counted(name: str) -> None:
-    acting = UbeAtRoot(Gumbel(2)) if name == "one step ahead" else None
-    agent = counting(AGENTS[name], acting)
+    planner = UbeAtRoot(Gumbel(2)) if name == "one-step lookahead" else None
+    agent = counting(AGENTS[name], planner)
     rates = simulator_rates(agent)
     state, found = calls(lambda state: act(agent, state)[0], init(agent, KEY, ()))
     steps = agent.steps_per_iteration
-    assert found == steps + steps * rates.acting, "those that act, and those that plan"
+    assert found == steps + steps * rates.acting, "steps of acting, and steps of planning"
     _, found = calls(lambda state: learn(agent, state, jnp.float32(0))[0], state)
     assert found == rates.reanalyse
     played, found = calls(lambda state: evaluate(agent, state, KEY, episodes=1), state)
     assert found == int(played.length.sum()) * (1 + rates.evaluation)
 
 
-def test_few_states_are_searched_once_each() -> None:
-    agent = finite_agent(reanalyse(NStepUbe(0, edge_variance), exploring=Puct(5)))
+def test_states_of_a_tabular_environment_are_searched_once_each() -> None:
+    agent = tabular_agent(reanalyse(NStepUbe(0, EDGE)))
     assert simulator_rates(agent).reanalyse == LENGTH * (3 + 5)
 
 
-def of_preset(environment: str, agent: str, preset: str | None = None, **changes: Any) -> tuple[Any, Any]:
-    settings = dataclasses.replace(catalogue.settings(environment, agent, preset), **changes)
-    learner = catalogue.compose(environment, agent, settings)
+def of_preset(
+    environment: str, agent: str, preset: str | None = None, size: int | None = None
+) -> tuple[Any, SimulatorRates]:
+    changes = {} if size is None else {"env.size": size}
+    settings = override(CATALOGUE.settings(environment, agent, preset), changes)
+    learner = CATALOGUE.compose(environment, agent, settings)
     return learner, learner.simulator_rates
 
 
@@ -113,35 +124,35 @@ def test_a_step_of_subleq_runs_160_programs_in_searches() -> None:
         learner, rates = of_preset("subleq", agent)
         assert rates.acting == 32
         assert rates.reanalyse == 128 * learner.steps_per_iteration
-    assert of_preset("subleq", "az-ube")[1].acting == 32 + 16, "and a look at each of 16 words"
+    assert of_preset("subleq", "az-ube")[1].acting == 32 + 16, "and a lookahead for each of 16 words"
 
 
 def test_a_step_of_deep_sea() -> None:
-    """820 states, each searched by 50 simulations in an iteration of 10 steps, and looked at one step ahead."""
+    """820 states, each searched by 50 simulations in an iteration of 10 steps, and a one-step lookahead of each."""
     learner, rates = of_preset("deep-sea", "e-az", size=40)
     assert learner.steps_per_iteration == 10
     assert (rates.acting, rates.reanalyse, rates.evaluation) == (50, 820 * (50 + 2), 50)
 
 
-def test_learned_models_need_no_simulator_unless_true_states_follow_the_plan() -> None:
+def test_learned_models_use_no_simulator_unless_they_track_true_states() -> None:
     assert of_preset("deep-sea", "e-mz", "anchored")[1] == SimulatorRates()
     assert of_preset("deep-sea", "mz")[1] == SimulatorRates()
-    # Counts of true states: searches that act and the look ahead follow the plan, those of the other targets do not.
+    # Counts of true states: searches of acting and the lookahead step the simulator, those of the other targets do not.
     assert of_preset("deep-sea", "e-mz", size=40)[1] == SimulatorRates(50, 820 * 2, 50)
     assert of_preset("deep-sea", "bdqn")[1] == SimulatorRates()
 
 
 def test_an_agent_without_a_search_takes_none() -> None:
-    sea = trainer("deep-sea", "bdqn")
-    _, (report,) = advanced(sea, sea.init(), 1)
+    one = trainer("deep-sea", "bdqn")
+    _, (report,) = advanced(one, one.init(), 1)
     assert report.simulator_steps == 0
     assert np.all(report.metrics["simulator_steps_evaluation"] == 0)
 
 
-def test_long_runs_are_counted_without_a_wrap() -> None:
-    task = trainer("subleq", "e-az", (0,))
-    rates = task.learner.simulator_rates
-    assert task._simulated(2**40, 2**36) == {
+def test_long_runs_are_counted_without_overflow() -> None:
+    one = trainer("subleq", "e-az", (0,))
+    rates = one.learner.simulator_rates
+    assert one._simulator_steps(2**40, 2**36) == {
         "acting": 2**40 * rates.acting,
-        "reanalyse": 2**36 // task.learner.schedule.updates * rates.reanalyse,
+        "reanalyse": 2**36 // one.learner.schedule.updates * rates.reanalyse,
     }

@@ -1,4 +1,4 @@
-"""Losses on a fixed batch: each head learns its own target, and weights do what they say."""
+"""Losses on a fixed batch: each head learns its own target, and the weights of losses."""
 
 from typing import Any
 
@@ -14,17 +14,17 @@ from emcts.agents.mcts.targets import Targets, Trajectory
 from emcts.envs import DeepSea
 from emcts.models.codecs import Categorical
 from emcts.models.evaluators import Evaluator, NetworkEvaluator, NoNovelty, TabularEvaluator
-from emcts.models.networks import Networks, image_networks, indexed_networks, vector_networks
+from emcts.models.networks import HeadSpec, Networks, image_networks, indexed_networks, vector_networks
 from emcts.models.simulator import SimulatorModel
 
 KEY = jax.random.key(0)
 ENV = DeepSea(4, seed=0)
 STATES = jax.vmap(ENV.state_at)(jnp.arange(ENV.num_states))
-ALIKE = jnp.ones(ENV.num_states)
+EQUAL = jnp.ones(ENV.num_states)
 HEADS = ("value", "policy", "exploration", "ube", "reward")
 
 
-def drawn_targets() -> Targets:
+def random_targets() -> Targets:
     rng = np.random.default_rng(0)
     number = ENV.num_states
 
@@ -45,11 +45,11 @@ def drawn_targets() -> Targets:
     )
 
 
-TARGETS = drawn_targets()
+TARGETS = random_targets()
 
 
-def stories_of_one_state() -> Trajectory:
-    """One for each state, of a single move."""
+def one_step_trajectories() -> Trajectory:
+    """A trajectory of one step from each state."""
     number = ENV.num_states
     actions = (jnp.arange(number) % 2)[:, None]
     nothing = jnp.zeros((number, 1), bool)
@@ -62,40 +62,42 @@ def in_rows_of_one(tree: Any) -> Any:
 
 
 def loss(
-    networks: Networks, evaluator: Evaluator, targets: Targets, importance: Any, weights: LossWeights
+    networks: Networks, evaluator: Evaluator[Any], targets: Targets, importance: Any, weights: LossWeights
 ) -> Any:
     world_model = SimulatorModel(evaluator, 0.9, lambda leaf: jnp.float32(1))
-    trajectories = in_rows_of_one(stories_of_one_state())
+    trajectories = in_rows_of_one(one_step_trajectories())
     return batch_loss(networks, world_model, ENV, trajectories, in_rows_of_one(targets), importance, weights)
 
 
-def seen(env: Any, state: Any) -> Any:
+def vector(env: Any, state: Any) -> Any:
     return env.observe(state).reshape(-1)
 
 
-def seen_as_image(env: Any, state: Any) -> Any:
+def one_plane(env: Any, state: Any) -> Any:
     return env.observe(state)[..., None]
 
 
-def finite() -> tuple[Evaluator, Networks]:
-    networks = indexed_networks(ENV.num_states, 2, widths=(16,), values=Categorical(10), ube=True, key=KEY)
+def heads(*, bounded: bool = False, exploration: bool = True) -> HeadSpec:
+    return HeadSpec(2, Categorical(10), bounded=bounded, ube=True, exploration=exploration)
+
+
+def tabular() -> tuple[Evaluator[Any], Networks]:
+    networks = indexed_networks(ENV.num_states, heads(exploration=False), widths=(16,), key=KEY)
     return TabularEvaluator(NoNovelty()), networks
 
 
-def bounded() -> tuple[Evaluator, Networks]:
-    networks = vector_networks(16, 2, widths=(16,), uncertain=True, key=KEY)
-    return NetworkEvaluator(NoNovelty(), seen, seen), networks
+def bounded() -> tuple[Evaluator[Any], Networks]:
+    networks = vector_networks(16, heads(bounded=True), widths=(16,), key=KEY)
+    return NetworkEvaluator(NoNovelty(), vector, vector), networks
 
 
-def image() -> tuple[Evaluator, Networks]:
-    networks = image_networks(
-        (4, 4, 1), 2, channels=4, width=16, values=Categorical(10), uncertain=True, key=KEY
-    )
-    return NetworkEvaluator(NoNovelty(), seen_as_image, seen), networks
+def image() -> tuple[Evaluator[Any], Networks]:
+    networks = image_networks((4, 4, 1), heads(), channels=4, width=16, key=KEY)
+    return NetworkEvaluator(NoNovelty(), one_plane, vector), networks
 
 
-@pytest.mark.parametrize("make", [finite, bounded, image])
-def test_every_loss_goes_down(make: Any) -> None:
+@pytest.mark.parametrize("make", [tabular, bounded, image])
+def test_every_loss_decreases(make: Any) -> None:
     evaluator, networks = make()
     optimiser = optax.adam(1e-2)
 
@@ -104,7 +106,7 @@ def test_every_loss_goes_down(make: Any) -> None:
         def update(carry: Any, _: None) -> Any:
             networks, state = carry
             gradient, learned = jax.grad(loss, has_aux=True)(
-                networks, evaluator, TARGETS, ALIKE, LossWeights()
+                networks, evaluator, TARGETS, EQUAL, LossWeights()
             )
             changes, state = optimiser.update(gradient, state)
             return (optax.apply_updates(networks, changes), state), learned
@@ -117,7 +119,7 @@ def test_every_loss_goes_down(make: Any) -> None:
         if getattr(networks, name) is None:
             assert not losses.any()
         else:
-            # What is left of a categorical loss is the entropy of two-hot targets, which none can learn away.
+            # What is left of a categorical loss is the entropy of two-hot targets, which cannot be learned away.
             floor = _floor(networks, name)
             assert losses[-1] - floor < 0.2 * (losses[0] - floor), name
     assert np.all(np.asarray(learned.value_error[-1]) < 0.2)
@@ -133,7 +135,7 @@ def _floor(networks: Any, name: str) -> float:
 
 
 def _losses_of(uncertainty_weight: float, name: str) -> Any:
-    evaluator, networks = finite()
+    evaluator, networks = tabular()
     only = {head: 2.0 * (head == name) for head in HEADS}
     weights = LossWeights(**only, uncertainty_weight=uncertainty_weight)
     importance = jnp.linspace(0.2, 1.0, ENV.num_states)
@@ -143,7 +145,7 @@ def _losses_of(uncertainty_weight: float, name: str) -> Any:
 
 @pytest.mark.parametrize("name", ["value", "reward"])
 def test_the_total_is_a_weighted_mean(name: str) -> None:
-    _, networks = finite()
+    _, networks = tabular()
     codec = getattr(networks, name).codec
     each = np.asarray(jax.vmap(lambda target: codec.loss(jnp.zeros(21), target))(getattr(TARGETS, name)))
     importance = np.linspace(0.2, 1.0, ENV.num_states)
@@ -157,7 +159,7 @@ def test_the_total_is_a_weighted_mean(name: str) -> None:
 def test_a_head_learns_from_its_own_target_alone() -> None:
     evaluator, networks = bounded()
     gradient = jax.jit(
-        lambda target: jax.grad(loss, has_aux=True)(networks, evaluator, target, ALIKE, LossWeights())[0]
+        lambda target: jax.grad(loss, has_aux=True)(networks, evaluator, target, EQUAL, LossWeights())[0]
     )
     before = gradient(TARGETS)
     for name in HEADS[:-1]:

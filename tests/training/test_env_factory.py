@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
 from emcts.agents.subleq import behaviour, behaviour_and_program
+
 from emcts.envs import DeepSea, Outcome, Subleq
 from emcts.training.env_factory import DeepSeaFactory, Programs, SharedEnv
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from emcts.experiments.analysis.curves import curves_table, draw_curves
+from emcts.experiments.analysis.curves import curves_table, plot_curves
 from emcts.experiments.analysis.first_times import summary_table
 from emcts.experiments.analysis.run_group import RunGroup, all_seeds
 from emcts.experiments.analysis.tables import Tables
@@ -21,7 +21,7 @@ def analyse(groups: Sequence[RunGroup]) -> Tables:
 
 def draw(tables: Tables) -> Figure:
     figure = Figure()
-    draw_curves(figure.subplots(), tables["curves"], "return")
+    plot_curves(figure.subplots(), tables["curves"], "return")
     return figure
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import emcts
 from emcts.search.qtransforms import ByMinMax, ByParentAndSiblings, CompletedByMixValue, Unchanged
-from emcts.search.selection import GumbelInterior, GumbelRoot, Puct, Uct, node_rule
+from emcts.search.selection import GumbelInteriorRule, GumbelRootRule, PuctRule, UctRule, node_rule
 from tests.search.random_model import RandomModel
 
 MIN_MAX = functools.partial(emcts.qtransform_by_min_max, min_value=-1.0, max_value=2.0)
@@ -20,25 +20,25 @@ MIN_MAX = functools.partial(emcts.qtransform_by_min_max, min_value=-1.0, max_val
 @pytest.mark.parametrize(
     ("function", "rule"),
     [
-        (emcts.muzero_action_selection, Puct(qtransform=ByParentAndSiblings())),
-        (functools.partial(emcts.uct_action_selection, c=0.5, depth=0), Uct(0.5, Unchanged())),
+        (emcts.muzero_action_selection, PuctRule(qtransform=ByParentAndSiblings())),
+        (functools.partial(emcts.uct_action_selection, c=0.5, depth=0), UctRule(0.5, Unchanged())),
         (
             functools.partial(functools.partial(emcts.muzero_action_selection, pb_c_init=2.0), pb_c_init=3.0),
-            Puct(3.0, qtransform=ByParentAndSiblings()),
+            PuctRule(3.0, qtransform=ByParentAndSiblings()),
         ),
         (
             functools.partial(emcts.muzero_action_selection, qtransform=MIN_MAX),
-            Puct(qtransform=ByMinMax(-1.0, 2.0)),
+            PuctRule(qtransform=ByMinMax(-1.0, 2.0)),
         ),
-        (Puct(qtransform=MIN_MAX), Puct(qtransform=ByMinMax(-1.0, 2.0))),
-        (functools.partial(Uct(2.0), depth=0), Uct(2.0)),
+        (PuctRule(qtransform=MIN_MAX), PuctRule(qtransform=ByMinMax(-1.0, 2.0))),
+        (functools.partial(UctRule(2.0), depth=0), UctRule(2.0)),
         (
             functools.partial(
                 emcts.gumbel_muzero_root_action_selection, num_simulations=4, max_num_considered_actions=2
             ),
-            GumbelRoot(4, 2, CompletedByMixValue()),
+            GumbelRootRule(4, 2, CompletedByMixValue()),
         ),
-        (emcts.gumbel_muzero_interior_action_selection, GumbelInterior(CompletedByMixValue())),
+        (emcts.gumbel_muzero_interior_action_selection, GumbelInteriorRule(CompletedByMixValue())),
     ],
 )
 def test_functions_under_mctx_names_are_rules(function: Any, rule: Any) -> None:
@@ -64,7 +64,7 @@ class Unhashable:
         Unhashable(),
         functools.partial(emcts.uct_action_selection, jax.random.key(0)),
         functools.partial(emcts.muzero_action_selection, qtransform=lambda tree, node: tree.qvalues(node)),
-        Puct(qtransform=lambda tree, node: tree.qvalues(node)),
+        PuctRule(qtransform=lambda tree, node: tree.qvalues(node)),
     ],
     ids=["wrapped", "unhashable", "positional", "own q-transform", "rule with own q-transform"],
 )
@@ -74,7 +74,7 @@ def test_other_functions_are_no_rules(function: Any) -> None:
 
 def test_a_rule_selects_as_mctx() -> None:
     """A rule selects as the function of mctx does with the same constants."""
-    model, rule = RandomModel.make(60, 3), Puct(1.5)
+    model, rule = RandomModel.make(60, 3), PuctRule(1.5)
     trees = [
         jax.jit(
             lambda key, library=library: library.search(

@@ -23,7 +23,7 @@ started with; only the number of steps may be raised. The number of devices and 
 
 
 @dataclass(frozen=True)
-class Options(DistributedOptions):
+class ResumeOptions(DistributedOptions):
     """How to continue."""
 
     loggers: LoggerNames = DEFAULT_LOGGERS
@@ -44,7 +44,7 @@ def resume(arguments: Sequence[str], catalogue: Catalogue) -> None:
     folder = Folder.open(Path(arguments[0]))
     config = folder.config()
     options, settings = parse(
-        Options(), stored_settings(config, catalogue), arguments[1:], f"emcts resume {arguments[0]}"
+        ResumeOptions(), stored_settings(config, catalogue), arguments[1:], f"emcts resume {arguments[0]}"
     )
     refuse_changes(config.settings, plain(settings))
     check_loggers(options.loggers)

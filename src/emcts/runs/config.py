@@ -13,13 +13,13 @@ TOTAL = "steps"  # the only setting that may grow when a run resumes
 
 
 @runtime_checkable
-class Settings(Protocol):
+class DataclassInstance(Protocol):
     """A frozen dataclass, possibly nested."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
 
-SettingsT = TypeVar("SettingsT", bound=Settings)
+SettingsT = TypeVar("SettingsT", bound=DataclassInstance)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Config:
         return cls(**named, seeds=tuple(stored["seeds"]), schedule=schedule)
 
 
-def plain(value: Settings) -> dict[str, JSON]:
+def plain(value: DataclassInstance) -> dict[str, JSON]:
     """Returns a dataclass as JSON reads it back: dictionaries, lists, numbers, text and None."""
     return json.loads(json.dumps(dataclasses.asdict(value)))
 
@@ -119,7 +119,7 @@ def fill(defaults: SettingsT, stored: Mapping[str, object], path: str = "") -> S
     values: dict[str, object] = {}
     for name in names:
         default, value = getattr(defaults, name), stored[name]
-        if isinstance(default, Settings) and isinstance(value, Mapping):
+        if isinstance(default, DataclassInstance) and isinstance(value, Mapping):
             values[name] = fill(default, value, f"{path}{name}.")
         else:
             values[name] = _tuples(value)

@@ -53,7 +53,7 @@ def drive(
     checkpoints = Checkpoints(folder.checkpoints, config.schedule.keep)
     lock = folder.lock() if process_group.is_leader() else nullcontext()
     with lock, Interruption() as interruption, display, _full_disk_explained(folder, checkpoints):
-        state, env_steps = _restore_or_init(trainer, config, checkpoints, display.say)
+        state, env_steps = _restore_or_init(trainer, config, checkpoints, display.message)
         made_by = provenance(command)
         with closing(_open_writer(folder, env_steps, trainer.total_env_steps, loggers)) as writer:
             clock, timer, settings = Clock(), SaveTimer(config.schedule), dict(flat(config.settings))
@@ -70,7 +70,7 @@ def drive(
                 writer.write(progress)
                 display.show(clock.progress(env_steps, trainer.total_env_steps, writer.latest))
                 for warning in new_warnings(before, writer.latest, settings):
-                    display.say(warning)
+                    display.message(warning)
                 if (problem := _not_finite(trainer.seeds, progress)) is not None:
                     kept = checkpoints.save_broken(state, env_steps)
                     return _end(writer, made_by, display, _broken(problem, kept, checkpoints))
@@ -106,7 +106,7 @@ class SaveTimer:
 
 
 def _restore_or_init(
-    trainer: Trainer, config: Config, checkpoints: Checkpoints, say: Callable[[str], None]
+    trainer: Trainer, config: Config, checkpoints: Checkpoints, message: Callable[[str], None]
 ) -> tuple[PyTree, int]:
     """Starts from the beginning without a checkpoint: the run is new, or was killed before its first."""
     before = checkpoints.identity()
@@ -117,8 +117,8 @@ def _restore_or_init(
     if restored is None:
         return trainer.init(), 0
     for problem in restored.damaged:
-        say(f"warning: {problem}; using an older checkpoint")
-    say(f"resumes from step {restored.env_steps:,}")
+        message(f"warning: {problem}; using an older checkpoint")
+    message(f"resumes from step {restored.env_steps:,}")
     return restored.state, restored.env_steps
 
 
@@ -167,7 +167,7 @@ def _end(
 ) -> RunResult:
     writer.write_summary(result.state, made_by)
     writer.draw()
-    display.say(result.message)
+    display.message(result.message)
     return result
 
 

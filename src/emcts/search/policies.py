@@ -9,7 +9,13 @@ from emcts.search import inputs
 from emcts.search.backup import Propagation, independent
 from emcts.search.qtransforms import qtransform_by_parent_and_siblings, qtransform_completed_by_mix_value
 from emcts.search.search import search
-from emcts.search.selection import GumbelInterior, GumbelMuZeroExtraData, GumbelRoot, Puct, Uct
+from emcts.search.selection import (
+    GumbelInteriorRule,
+    GumbelMuZeroExtraData,
+    GumbelRootRule,
+    PuctRule,
+    UctRule,
+)
 from emcts.search.traversal.backend import Backend
 from emcts.search.traversal.rules import QTransform, RuleInputs, node_stats
 from emcts.search.tree import Tree
@@ -42,7 +48,7 @@ def muzero_policy(
     logits = add_dirichlet_noise(
         dirichlet_key, checked.prior_logits, fraction=dirichlet_fraction, alpha=dirichlet_alpha
     )
-    rule = Puct(pb_c_init, pb_c_base, qtransform)
+    rule = PuctRule(pb_c_init, pb_c_base, qtransform)
     tree = search(
         params,
         search_key,
@@ -82,7 +88,7 @@ def uct_policy(
     Of the prior only a logit of -inf counts: it marks an action that does not exist at a node.
     """
     action_key, search_key = jax.random.split(rng_key)
-    rule = Uct(c)
+    rule = UctRule(c)
     tree = search(
         params,
         search_key,
@@ -126,14 +132,14 @@ def gumbel_muzero_policy(
     logits = mask_logits(checked.prior_logits, invalid_actions)
     search_key, gumbel_key = jax.random.split(rng_key)
     gumbel = gumbel_scale * jax.random.gumbel(gumbel_key, logits.shape, logits.dtype)
-    root_rule = GumbelRoot(num_simulations, max_num_considered_actions, qtransform)
+    root_rule = GumbelRootRule(num_simulations, max_num_considered_actions, qtransform)
     tree = search(
         params,
         search_key,
         root=checked.replace(prior_logits=logits),
         recurrent_fn=recurrent_fn,
         root_action_selection_fn=root_rule,
-        interior_action_selection_fn=GumbelInterior(qtransform),
+        interior_action_selection_fn=GumbelInteriorRule(qtransform),
         num_simulations=num_simulations,
         max_depth=max_depth,
         invalid_actions=invalid_actions,

@@ -36,7 +36,7 @@ TIE_BREAK = 1e-7  # as small as mctx's: it decides between equal scores only
 
 
 @record
-class Puct(SelectionRule):
+class PuctRule(SelectionRule):
     """MuZero's rule, and with scores for values EPUCT (`eq:EPUCT`)."""
 
     pb_c_init: Scalar = 1.25
@@ -57,7 +57,7 @@ class Puct(SelectionRule):
 
 
 @record
-class Uct(SelectionRule):
+class UctRule(SelectionRule):
     """EUCT (`eq:EUCT`): untried actions first, lowest index first, then the upper confidence bound of the score.
 
     A prior logit of -inf (or the lowest finite number) marks an action that does not exist at this node.
@@ -77,7 +77,7 @@ class Uct(SelectionRule):
 
 
 @record
-class GumbelRoot(SelectionRule):
+class GumbelRootRule(SelectionRule):
     """Sequential Halving with Gumbel: the best of the actions with the considered number of visits."""
 
     num_simulations: int = dataclasses.field(metadata={"static": True})
@@ -102,7 +102,7 @@ class GumbelRoot(SelectionRule):
 
 
 @record
-class GumbelInterior(SelectionRule):
+class GumbelInteriorRule(SelectionRule):
     """The action whose share of the visits is furthest behind the improved policy."""
 
     qtransform: QTransform = qtransform_completed_by_mix_value
@@ -164,14 +164,14 @@ def muzero_action_selection(
     qtransform: QTransform = qtransform_by_parent_and_siblings,
 ) -> Int[Array, ""]:
     """Returns the action that maximises PUCT at a node; invalid actions count at depth 0 alone."""
-    return Puct(pb_c_init, pb_c_base, qtransform)(rng_key, tree, node_index, depth)
+    return PuctRule(pb_c_init, pb_c_base, qtransform)(rng_key, tree, node_index, depth)
 
 
 def uct_action_selection(
     rng_key: Key, tree: Tree[Any], node_index: ArrayLike, depth: ArrayLike, *, c: Scalar = 1.0
 ) -> Int[Array, ""]:
     """Returns the action that maximises UCT at a node; invalid actions count at depth 0 alone."""
-    return Uct(c)(rng_key, tree, node_index, depth)
+    return UctRule(c)(rng_key, tree, node_index, depth)
 
 
 def gumbel_muzero_root_action_selection(
@@ -184,7 +184,7 @@ def gumbel_muzero_root_action_selection(
     qtransform: QTransform = qtransform_completed_by_mix_value,
 ) -> Int[Array, ""]:
     """Returns the root action that Sequential Halving with Gumbel visits next."""
-    rule = GumbelRoot(num_simulations, max_num_considered_actions, qtransform)
+    rule = GumbelRootRule(num_simulations, max_num_considered_actions, qtransform)
     return rule(rng_key, tree, node_index)
 
 
@@ -197,14 +197,14 @@ def gumbel_muzero_interior_action_selection(
     qtransform: QTransform = qtransform_completed_by_mix_value,
 ) -> Int[Array, ""]:
     """Returns the interior action that brings the visits closest to the improved policy."""
-    return GumbelInterior(qtransform)(rng_key, tree, node_index, depth)
+    return GumbelInteriorRule(qtransform)(rng_key, tree, node_index, depth)
 
 
 _SELECTIONS: dict[Callable[..., Any], type[SelectionRule]] = {
-    muzero_action_selection: Puct,
-    uct_action_selection: Uct,
-    gumbel_muzero_root_action_selection: GumbelRoot,
-    gumbel_muzero_interior_action_selection: GumbelInterior,
+    muzero_action_selection: PuctRule,
+    uct_action_selection: UctRule,
+    gumbel_muzero_root_action_selection: GumbelRootRule,
+    gumbel_muzero_interior_action_selection: GumbelInteriorRule,
 }
 
 

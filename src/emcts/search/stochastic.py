@@ -16,7 +16,7 @@ from emcts.search.backup import Propagation, independent
 from emcts.search.policies import act_by_visits, add_dirichlet_noise, mask_logits
 from emcts.search.qtransforms import qtransform_by_parent_and_siblings
 from emcts.search.search import search
-from emcts.search.selection import Puct
+from emcts.search.selection import PuctRule
 from emcts.search.traversal.backend import Backend
 from emcts.search.traversal.rules import NodeStats, QTransform, RuleInputs, node_stats
 from emcts.search.tree import Tree
@@ -48,7 +48,7 @@ class StochasticRecurrentState(Replaceable):
 
 
 @record
-class StochasticPuct(Puct):
+class StochasticPuctRule(PuctRule):
     """PUCT over the first `num_actions` branches at even depths.
 
     At odd depths, the chance outcome whose share of the visits is furthest behind its probability.
@@ -119,7 +119,7 @@ def stochastic_muzero_policy(
         prior_logits=_action_logits(logits, num_outcomes),
         embedding=StochasticRecurrentState(checked.embedding, afterstate, jnp.ones([batch_size], bool)),
     )
-    rule = StochasticPuct(pb_c_init, pb_c_base, qtransform, num_actions=num_actions)
+    rule = StochasticPuctRule(pb_c_init, pb_c_base, qtransform, num_actions=num_actions)
     tree = search(
         params,
         search_key,

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from emcts.experiments.analysis.statistics import (
+    describe,
     estimate,
     interquartile_mean,
     median,
     permutation_test,
-    summarise,
 )
 
 NEVER = math.nan
 
 
 def test_a_sample_by_hand() -> None:
-    one = summarise(np.array([8.0, 2.0, 4.0, 6.0, 100.0]))
+    one = describe(np.array([8.0, 2.0, 4.0, 6.0, 100.0]))
     assert (one.seeds, one.failed, one.succeeded) == (5, 0, 5)
     assert one.mean == 24
     assert one.std == pytest.approx(math.sqrt((16**2 + 22**2 + 20**2 + 18**2 + 76**2) / 4))
@@ -27,25 +27,25 @@ def test_a_sample_by_hand() -> None:
 
 
 def test_failed_seeds_count_where_they_can() -> None:
-    one = summarise(np.array([10.0, 20.0, 30.0, 40.0, NEVER]))
+    one = describe(np.array([10.0, 20.0, 30.0, 40.0, NEVER]))
     assert (one.seeds, one.failed) == (5, 1)
     assert one.mean == 25, "of those that have a value"
     assert one.median.value == 30, "of all five, the failed one last"
     assert one.iqm.value == 30
     assert one.iqm.high == math.inf, "two draws of the failed seed are enough, and likely"
-    half = summarise(np.array([10.0, NEVER, NEVER, 20.0]))
+    half = describe(np.array([10.0, NEVER, NEVER, 20.0]))
     assert half.median.value == half.iqm.value == math.inf
     assert half.mean == 15
 
 
 def test_nothing_but_failures() -> None:
-    one = summarise(np.array([NEVER, NEVER]))
+    one = describe(np.array([NEVER, NEVER]))
     assert one.succeeded == 0
     assert math.isnan(one.mean)
     assert math.isnan(one.standard_error)
     assert one.median.low == math.inf
     with pytest.raises(ValueError, match="no seeds"):
-        summarise(np.zeros(0))
+        describe(np.zeros(0))
 
 
 def test_the_interquartile_mean_drops_whole_seeds() -> None:

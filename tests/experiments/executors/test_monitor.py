@@ -66,7 +66,7 @@ def test_the_sweep_is_shown_with_its_runs(tmp_path: Path, live: bool) -> None:
     if isinstance(monitor, LineMonitor):
         monitor.seconds = 0.0
     with monitor:
-        monitor.say("walk-seeds-2-3: finished")
+        monitor.message("walk-seeds-2-3: finished")
         monitor.show(SweepProgress.begin(todo, [None, None, None]), runs[:2])
     shown = " ".join(screen.getvalue().split())
     for words in ("walk-seeds-2-3: finished", "300 of 1,000", "2.5", "compiling", "0 of 3 runs over"):

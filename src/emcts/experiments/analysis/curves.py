@@ -79,7 +79,7 @@ def area(curve: Curve, last: int) -> Float[np.ndarray, "S"]:
     return np.nanmean(curve.values[:, curve.env_steps <= last], axis=1)
 
 
-def draw_curves(axis: Axes, table: Table, metric: str, *, errors: float = 1.0) -> None:
+def plot_curves(axis: Axes, table: Table, metric: str, *, errors: float = 1.0) -> None:
     """Draws a line per spec, with a band of so many standard errors."""
     for label in unique(where(table, metric=metric), "label"):
         rows = where(table, metric=metric, label=label)

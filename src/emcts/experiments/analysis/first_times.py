@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from emcts.experiments.analysis.run_group import simulator_steps_column
-from emcts.experiments.analysis.statistics import summarise
+from emcts.experiments.analysis.statistics import describe
 from emcts.experiments.analysis.survival import (
     EventTimes,
     kaplan_meier,
@@ -58,7 +58,7 @@ def summary_table(seeds: Table, event: str, extra: Mapping[str, TableRow] | None
     rows: list[TableRow] = []
     for spec, times in all_times.items():
         of_spec = where(seeds, row=spec)
-        one = summarise(np.array(column(of_spec, event)))
+        one = describe(np.array(column(of_spec, event)))
         row: dict[str, Cell] = {
             "row": spec,
             "label": of_spec[0]["label"],

@@ -56,10 +56,10 @@ class TestResult:
     p_value: float
 
 
-def summarise(values: Values) -> Summary:
+def describe(values: Values) -> Summary:
     """Summarises one value per seed; NaN is a seed that failed."""
     if not len(values):
-        raise ValueError("no seeds to summarise: give at least one value, NaN for a seed that failed")
+        raise ValueError("no seeds to describe: give at least one value, NaN for a seed that failed")
     known = values[~np.isnan(values)]
     late = np.where(np.isnan(values), np.inf, values)
     std = float(np.std(known, ddof=1)) if len(known) > 1 else math.nan

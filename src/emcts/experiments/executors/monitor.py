@@ -92,7 +92,7 @@ class LineMonitor(Monitor):
             cells = " | ".join(f"{name} {text}" for name, text in run.cells().items())
             self.write(f"  {run.job.path.name}: {cells}")
 
-    def say(self, text: str) -> None:
+    def message(self, text: str) -> None:
         self.write(text)
 
 

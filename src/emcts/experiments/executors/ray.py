@@ -118,7 +118,7 @@ class RayExecutor:
         task = self._task(train, max_retries=RETRIES, retry_exceptions=[Terminated])
         monitor = monitor_for(console)
         with Interruption() as interruption, monitor:
-            monitor.say(f"{len(left)} runs on Ray, side by side as far as resources allow")
+            monitor.message(f"{len(left)} runs on Ray, side by side as far as resources allow")
             tasks = {task.remote(_with_absolute_path(run.job), load, command, loggers): run for run in left}
             problems |= self._wait(tasks, progress, interruption, monitor)
         return SweepResult(problems, None if interruption.signal is None else interruption.exit_code)
@@ -180,7 +180,7 @@ class RayExecutor:
             for run in running:
                 if run.has_new_worker():
                     name = run.job.path.name
-                    monitor.say(f"{name}: its worker died; another resumes from its last checkpoint")
+                    monitor.message(f"{name}: its worker died; another resumes from its last checkpoint")
                 run.read()
                 run.update(progress)
             progress.concurrent = max(len(running), 1)
@@ -263,7 +263,7 @@ def _finish(
 ) -> dict[str, str]:
     """Prints how a run ended, adds it to the progress, and returns its problem if it has one."""
     for text in (*result.messages, result.message):
-        monitor.say(f"{run.job.path.name}: {text}")
+        monitor.message(f"{run.job.path.name}: {text}")
     run.read()
     run.update(progress)
     if result.state in ("finished", "broken"):

@@ -51,7 +51,7 @@ class MessageDisplay(Display):
     def __init__(self) -> None:
         self.messages: list[str] = []
 
-    def say(self, text: str) -> None:
+    def message(self, text: str) -> None:
         self.messages.append(text)
 
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from emcts.envs import subleq
 from emcts.experiments import setting_paths as paths
-from emcts.experiments.analysis.curves import curves_table, draw_curves, levels_table
+from emcts.experiments.analysis.curves import curves_table, levels_table, plot_curves
 from emcts.experiments.analysis.first_times import SUMMARY, Claim, claims_table, summary_table
 from emcts.experiments.analysis.run_group import RunGroup, all_seeds
 from emcts.experiments.analysis.tables import Table, TableRow, Tables, starting_with, where
@@ -96,7 +96,7 @@ def draw(tables: Tables) -> Figure:
     figure = Figure(figsize=(5.2 * len(curves), 3.8), layout="constrained")
     axes = figure.subplots(1, len(curves), squeeze=False)[0]
     for axis, (task, table) in zip(axes, curves.items(), strict=True):
-        draw_curves(axis, table, "return", errors=2.0)
+        plot_curves(axis, table, "return", errors=2.0)
         for row in where(tables["enumeration"], task=task):
             if isinstance(row["first_in_order"], float):
                 axis.axvline(row["first_in_order"], color="grey", linestyle=":", label="enumeration")

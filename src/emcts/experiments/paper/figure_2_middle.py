@@ -6,7 +6,7 @@ from dataclasses import replace
 from matplotlib.figure import Figure
 
 from emcts.experiments import setting_paths as paths
-from emcts.experiments.analysis.curves import areas_table, curves_table, draw_curves, draw_survival
+from emcts.experiments.analysis.curves import areas_table, curves_table, draw_survival, plot_curves
 from emcts.experiments.analysis.first_times import (
     SUMMARY,
     Claim,
@@ -50,7 +50,7 @@ def analyse(groups: Sequence[RunGroup]) -> Tables:
 def draw(tables: Tables) -> Figure:
     figure = Figure(figsize=(10.4, 3.8), layout="constrained")
     returns, times = figure.subplots(1, 2)
-    draw_curves(returns, tables["curves"], "return")
+    plot_curves(returns, tables["curves"], "return")
     returns.set(ylabel="return in evaluation", title="stochastic rewards, mean and standard error")
     draw_survival(times, tables["survival"])
     times.set(title="seeds that have not found the goal")

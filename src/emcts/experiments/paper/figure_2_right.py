@@ -11,7 +11,7 @@ from emcts.experiments import setting_paths as paths
 from emcts.experiments.analysis.curves import area
 from emcts.experiments.analysis.first_times import SUMMARY, summary_table
 from emcts.experiments.analysis.run_group import RunGroup
-from emcts.experiments.analysis.statistics import summarise
+from emcts.experiments.analysis.statistics import describe
 from emcts.experiments.analysis.tables import Cell, TableRow, Tables, column, number
 from emcts.experiments.paper.deep_sea import deep_sea_specs
 from emcts.experiments.paper.experiment import Experiment
@@ -67,7 +67,7 @@ def _regret(group: RunGroup) -> TableRow:
     }
     last, average = curve.values[:, -1], area(curve, int(curve.env_steps[-1]))
     for name, returns in (("last", last), ("average", average)):
-        regret = summarise(1 - returns / best)
+        regret = describe(1 - returns / best)
         row |= {f"{name}_regret": regret.mean, f"{name}_regret_standard_error": regret.standard_error}
     return row
 

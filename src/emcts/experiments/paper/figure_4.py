@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from emcts.experiments.analysis.curves import areas_table, curves_table, draw_curves
+from emcts.experiments.analysis.curves import areas_table, curves_table, plot_curves
 from emcts.experiments.analysis.run_group import RunGroup, all_seeds
 from emcts.experiments.analysis.tables import Table, Tables
 from emcts.experiments.paper.deep_sea import SEARCHES, deep_sea_specs, pair
@@ -31,7 +31,7 @@ def draw(tables: Tables) -> Figure:
     axes = figure.subplots(len(curves), len(METRICS), squeeze=False)
     for row, (model, table) in zip(axes, curves.items(), strict=True):
         for axis, (metric, label) in zip(row, METRICS.items(), strict=True):
-            draw_curves(axis, table, metric)
+            plot_curves(axis, table, metric)
             axis.set(ylabel=label)
         row[0].set_title(f"{model} model", fontsize="medium")
         row[0].legend(fontsize="x-small")

@@ -6,9 +6,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from emcts.envs.minatar import GAMES
-from emcts.experiments.analysis.curves import areas_table, curves_table, draw_curves
+from emcts.experiments.analysis.curves import areas_table, curves_table, plot_curves
 from emcts.experiments.analysis.run_group import RunGroup, all_seeds
-from emcts.experiments.analysis.statistics import summarise
+from emcts.experiments.analysis.statistics import describe
 from emcts.experiments.analysis.tables import TableRow, Tables, column, mean_of_known, starting_with
 from emcts.experiments.paper.experiment import Experiment
 from emcts.experiments.sweeps.run_spec import RunSpec
@@ -35,7 +35,7 @@ def draw(tables: Tables) -> Figure:
     figure = Figure(figsize=(4.4 * len(curves), 3.6), layout="constrained")
     axes = figure.subplots(1, len(curves), squeeze=False)[0]
     for axis, (name, table) in zip(axes, curves.items(), strict=True):
-        draw_curves(axis, table, "return", errors=2.0)
+        plot_curves(axis, table, "return", errors=2.0)
         axis.set(title=name, ylabel="return in evaluation, two standard errors")
         axis.legend(fontsize="x-small")
     return figure
@@ -56,7 +56,7 @@ def _spec(environment: str, agent: str) -> RunSpec:
 def _summary(group: RunGroup) -> TableRow:
     """Summarises the last evaluation of each seed."""
     seeds = group.seeds()
-    last = summarise(np.array(column(seeds, "final_return")))
+    last = describe(np.array(column(seeds, "final_return")))
     return {
         "row": group.spec.name,
         "label": group.spec.label,

@@ -80,8 +80,8 @@ class SweepDisplay(Display):
             self.inner.title = f"{self.title}\n{self.progress.line}"
         elif time.monotonic() - self.shown_at >= self.seconds:
             self.shown_at = time.monotonic()
-            self.inner.say(self.progress.line)
+            self.inner.message(self.progress.line)
         self.inner.show(run)
 
-    def say(self, text: str) -> None:
-        self.inner.say(text)
+    def message(self, text: str) -> None:
+        self.inner.message(text)

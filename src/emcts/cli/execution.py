@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from emcts.experiments.executors import make_executor
-from emcts.experiments.executors.executor import ExecutorOptions, LoadCatalogue, SweepResult
+from emcts.experiments.executors.executor import ExecutorOptions, LoadCatalogue, SweepRequest, SweepResult
 from emcts.experiments.sweeps.job import Job, jobs
 from emcts.experiments.sweeps.plan import PlannedRun, measure_speed, plan
 from emcts.experiments.sweeps.run_spec import RunSpec
@@ -45,7 +45,7 @@ def train_specs(
             if not measure and any(one.seconds is None for one in planned):
                 console.print("unknown: not measured on such a machine yet; --plan --measure times it")
             return None
-        result = executor.run(planned, load, console, command, options.loggers)
+        result = executor.run(SweepRequest(planned, load, console, command, options.loggers))
     for run, problem in result.problems.items():
         console.print(f"{run}: {problem}", markup=False, highlight=False, soft_wrap=True)
     if result.stopped is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from emcts.experiments.executors.executor import SweepResult
+from emcts.experiments.executors.executor import SweepRequest, SweepResult
 from emcts.experiments.executors.local import LocalExecutor
 from emcts.experiments.sweeps.job import jobs
 from emcts.experiments.sweeps.plan import plan
@@ -21,7 +21,7 @@ def swept(specs: list[RunSpec], out: Path) -> tuple[SweepResult, str]:
     screen = io.StringIO()
     planned = plan(jobs(specs, out, CATALOGUE, "cpu"), CATALOGUE, "an abacus")
     return LocalExecutor().run(
-        planned, ToyCatalogue, Console(file=screen, width=200), "emcts"
+        SweepRequest(planned, ToyCatalogue, Console(file=screen, width=200), "emcts")
     ), screen.getvalue()
 
 

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from emcts.cli import main
-from emcts.experiments.executors.executor import Executor, SweepResult
+from emcts.experiments.executors.executor import Executor, SweepRequest, SweepResult
 from emcts.experiments.executors.ray import RayExecutor, on_ray
 from emcts.experiments.executors.resources import Resources
 from emcts.experiments.paper import EXPERIMENTS
@@ -83,7 +83,9 @@ def swept(executor: Executor, specs: list[RunSpec], out: Path) -> tuple[SweepRes
     catalogue, screen = MarkedCatalogue(), io.StringIO()
     found = jobs(specs, out, catalogue, "cpu")
     planned = plan(found, catalogue, "an abacus")
-    outcome = executor.run(planned, MarkedCatalogue, Console(file=screen, width=200), "emcts reproduce toy")
+    outcome = executor.run(
+        SweepRequest(planned, MarkedCatalogue, Console(file=screen, width=200), "emcts reproduce toy")
+    )
     return outcome, found, screen.getvalue()
 
 

@@ -1,6 +1,6 @@
 """What trains the runs of a sweep: the protocol of an executor, its options and its result."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -8,6 +8,7 @@ from rich.console import Console
 
 from emcts.experiments.sweeps.job import Job
 from emcts.experiments.sweeps.plan import PlannedRun
+from emcts.experiments.sweeps.progress import SweepProgress
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS
 from emcts.training.catalogue import Catalogue
 
@@ -43,6 +44,36 @@ class SweepResult:
         return int(bool(self.problems)) if self.stopped is None else self.stopped
 
 
+@dataclass(frozen=True)
+class SweepRequest:
+    """The runs to train, how they are trained, and where progress is shown."""
+
+    planned: Sequence[PlannedRun]
+    load: LoadCatalogue
+    console: Console
+    command: str
+    loggers: Sequence[str] = DEFAULT_LOGGERS
+
+    @property
+    def jobs(self) -> list[Job]:
+        return [one.job for one in self.planned]
+
+    def progress(self) -> SweepProgress:
+        return SweepProgress.begin(self.jobs, [one.steps_per_second for one in self.planned])
+
+    def broken_before(self) -> dict[str, str]:
+        """Returns the problem of each run that is not tried again, as the same settings would break it again."""
+        problem = "it broke in an earlier sweep: remove it to train it again"
+        return {str(job.path): problem for job in self.jobs if job.is_broken}
+
+    def refuse_other_settings(self) -> None:
+        """Checks, before the first run is trained, that every existing run has the settings of its spec."""
+        catalogue = self.load()
+        for job in self.jobs:
+            if job.has_begun and not job.is_over:
+                job.folder(catalogue, self.command)
+
+
 @runtime_checkable
 class Executor(Protocol):
     """Trains every run that is not over, each from its last checkpoint."""
@@ -50,25 +81,5 @@ class Executor(Protocol):
     def device(self) -> tuple[str, str]:
         """Returns the device that a run gets: its kind, `cpu` or `gpu`, and its name as runs store it."""
 
-    def run(
-        self,
-        planned: Sequence[PlannedRun],
-        load: LoadCatalogue,
-        console: Console,
-        command: str,
-        loggers: Sequence[str] = DEFAULT_LOGGERS,
-    ) -> SweepResult:
+    def run(self, request: SweepRequest) -> SweepResult:
         """Trains the runs. A broken run does not stop the others; a signal stops all, and the same call resumes."""
-
-
-def broken_before(jobs: Iterable[Job]) -> dict[str, str]:
-    """Returns the problem of each run that is not tried again, as the same settings would break it again."""
-    problem = "it broke in an earlier sweep: remove it to train it again"
-    return {str(job.path): problem for job in jobs if job.is_broken}
-
-
-def refuse_other_settings(jobs: Iterable[Job], catalogue: Catalogue, command: str) -> None:
-    """Checks, before the first run is trained, that every existing run has the settings of its spec."""
-    for job in jobs:
-        if job.has_begun and not job.is_over:
-            job.folder(catalogue, command)

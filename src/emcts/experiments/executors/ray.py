@@ -4,7 +4,7 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -13,16 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from rich.console import Console
 
-from emcts.experiments.executors.executor import (
-    Executor,
-    ExecutorOptions,
-    LoadCatalogue,
-    SweepResult,
-    broken_before,
-    refuse_other_settings,
-)
+from emcts.experiments.executors.executor import Executor, ExecutorOptions, SweepRequest, SweepResult
 from emcts.experiments.executors.monitor import Monitor, MonitoredRun, monitor_for
 from emcts.experiments.executors.resources import Resources
 from emcts.experiments.executors.worker import (
@@ -35,9 +27,8 @@ from emcts.experiments.executors.worker import (
     version,
 )
 from emcts.experiments.sweeps.job import Job
-from emcts.experiments.sweeps.plan import PlannedRun, this_device
+from emcts.experiments.sweeps.plan import this_device
 from emcts.experiments.sweeps.progress import SweepProgress
-from emcts.runs.logging.loggers import DEFAULT_LOGGERS
 from emcts.runs.process_group import Interruption
 
 RETRIES = 3  # of a run whose worker dies
@@ -98,28 +89,20 @@ class RayExecutor:
             )
         return kind, name
 
-    def run(
-        self,
-        planned: Sequence[PlannedRun],
-        load: LoadCatalogue,
-        console: Console,
-        command: str,
-        loggers: Sequence[str] = DEFAULT_LOGGERS,
-    ) -> SweepResult:
-        jobs = [one.job for one in planned]
-        progress = SweepProgress.begin(jobs, [one.steps_per_second for one in planned])
-        problems = broken_before(jobs)
-        refuse_other_settings(jobs, load(), command)
+    def run(self, request: SweepRequest) -> SweepResult:
+        jobs, progress, problems = request.jobs, request.progress(), request.broken_before()
+        request.refuse_other_settings()
         left = [MonitoredRun(index, job) for index, job in enumerate(jobs) if not job.is_over]
         if not left:
             return SweepResult(problems)
         if self.is_cluster:
             self.check_folder(left[0].job.path.parent)
         task = self._task(train, max_retries=RETRIES, retry_exceptions=[Terminated])
-        monitor = monitor_for(console)
+        monitor = monitor_for(request.console)
         with Interruption() as interruption, monitor:
             monitor.message(f"{len(left)} runs on Ray, side by side as far as resources allow")
-            tasks = {task.remote(_with_absolute_path(run.job), load, command, loggers): run for run in left}
+            shared = (request.load, request.command, request.loggers)
+            tasks = {task.remote(_with_absolute_path(run.job), *shared): run for run in left}
             problems |= self._wait(tasks, progress, interruption, monitor)
         return SweepResult(problems, None if interruption.signal is None else interruption.exit_code)
 

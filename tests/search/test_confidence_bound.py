@@ -105,7 +105,7 @@ def chain_summary(errors: Any, noisy_step: Any, noise: Any) -> Any:
 
 @pytest.mark.parametrize("noisy_step", range(CHAIN))
 def test_the_reported_std_is_that_of_the_errors(noisy_step: int) -> None:
-    """Over many models, q-values are off by as much as each says of itself."""
+    """Over many models, errors of q-values have the std that each search reports."""
     noise = 0.7
     errors = noise * np.random.default_rng(3).normal(size=4000)
     summary = chain_summary(jnp.asarray(errors, jnp.float32), noisy_step, noise)

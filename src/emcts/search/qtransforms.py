@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -84,21 +83,21 @@ def _mixed_value(stats: NodeStats) -> Float[Array, ""]:
 
 
 def qtransform_by_min_max(
-    tree: Tree[Any], node_index: ArrayLike, *, min_value: Scalar, max_value: Scalar
+    tree: Tree[object], node_index: ArrayLike, *, min_value: Scalar, max_value: Scalar
 ) -> Float[Array, "A"]:
     """Evaluates `ByMinMax` at a node."""
     return ByMinMax(min_value, max_value)(tree, node_index)
 
 
 def qtransform_by_parent_and_siblings(
-    tree: Tree[Any], node_index: ArrayLike, *, epsilon: Scalar = 1e-8
+    tree: Tree[object], node_index: ArrayLike, *, epsilon: Scalar = 1e-8
 ) -> Float[Array, "A"]:
     """Evaluates `ByParentAndSiblings` at a node."""
     return ByParentAndSiblings(epsilon)(tree, node_index)
 
 
 def qtransform_completed_by_mix_value(
-    tree: Tree[Any],
+    tree: Tree[object],
     node_index: ArrayLike,
     *,
     value_scale: Scalar = 0.1,
@@ -112,7 +111,7 @@ def qtransform_completed_by_mix_value(
     return transform(tree, node_index)
 
 
-QTRANSFORMS: dict[Callable[..., Any], type[NodeQTransform]] = {
+QTRANSFORMS: dict[Callable[..., object], type[NodeQTransform]] = {
     qtransform_by_min_max: ByMinMax,
     qtransform_by_parent_and_siblings: ByParentAndSiblings,
     qtransform_completed_by_mix_value: CompletedByMixValue,

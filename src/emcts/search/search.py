@@ -20,7 +20,7 @@ from emcts.types import Key, LoopFn, Number, Params, RecurrentFn
 # JAX's default generator makes `fold_in(key, i)` and `split(key, n)[i]` the same key. No split is this long.
 _TIE_BREAK = 2**32 - 1
 
-Simulate = Callable[[Tree[Any], Key, Int[Array, ""], Int[Array, "B"]], LeafEdge]
+Simulate = Callable[[Tree[object], Key, Int[Array, ""], Int[Array, "B"]], LeafEdge]
 
 
 def search(
@@ -67,7 +67,7 @@ def search(
     )
     batch = jnp.arange(checked_root.value.shape[0])
 
-    def body(simulation: Int[Array, ""], state: tuple[Key, Tree[Any]]) -> tuple[Key, Tree[Any]]:
+    def body(simulation: Int[Array, ""], state: tuple[Key, Tree[object]]) -> tuple[Key, Tree[object]]:
         key, tree = state
         key, simulate_key, model_key = jax.random.split(key, 3)
         # The node that simulation i adds has index i + 1, as in mctx; one that adds none leaves it empty.
@@ -87,7 +87,7 @@ def search(
 
 
 def _simulation(
-    tree: Tree[Any],
+    tree: Tree[object],
     root_fn: RootActionSelectionFn,
     interior_fn: InteriorActionSelectionFn,
     max_depth: int,
@@ -108,6 +108,6 @@ def _simulation(
     )
 
 
-def _bare(tree: Tree[Any]) -> Tree[None]:
+def _bare(tree: Tree[object]) -> Tree[object]:
     """Returns the tree without the fields that only models and selection functions read."""
     return tree.replace(embeddings=None, extra_data=None)

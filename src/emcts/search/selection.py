@@ -155,7 +155,7 @@ GumbelMuZeroExtraDataType = TypeVar("GumbelMuZeroExtraDataType", bound=GumbelMuZ
 
 def muzero_action_selection(
     rng_key: Key,
-    tree: Tree[Any],
+    tree: Tree[object],
     node_index: ArrayLike,
     depth: ArrayLike,
     *,
@@ -168,7 +168,7 @@ def muzero_action_selection(
 
 
 def uct_action_selection(
-    rng_key: Key, tree: Tree[Any], node_index: ArrayLike, depth: ArrayLike, *, c: Scalar = 1.0
+    rng_key: Key, tree: Tree[object], node_index: ArrayLike, depth: ArrayLike, *, c: Scalar = 1.0
 ) -> Int[Array, ""]:
     """Returns the action that maximises UCT at a node; invalid actions count at depth 0 alone."""
     return UctRule(c)(rng_key, tree, node_index, depth)
@@ -190,7 +190,7 @@ def gumbel_muzero_root_action_selection(
 
 def gumbel_muzero_interior_action_selection(
     rng_key: Key,
-    tree: Tree[Any],
+    tree: Tree[object],
     node_index: ArrayLike,
     depth: ArrayLike,
     *,
@@ -200,7 +200,7 @@ def gumbel_muzero_interior_action_selection(
     return GumbelInteriorRule(qtransform)(rng_key, tree, node_index, depth)
 
 
-_SELECTIONS: dict[Callable[..., Any], type[SelectionRule]] = {
+_SELECTIONS: dict[Callable[..., object], type[SelectionRule]] = {
     muzero_action_selection: PuctRule,
     uct_action_selection: UctRule,
     gumbel_muzero_root_action_selection: GumbelRootRule,

@@ -4,7 +4,6 @@ A tree has `A + C` branches: actions below decision nodes, which are at even dep
 """
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -62,7 +61,7 @@ class StochasticPuctRule(PuctRule):
         return self._alternate(action, stats, ~is_action, depth)
 
     def __call__(
-        self, rng_key: Key, tree: Tree[Any], node_index: ArrayLike, depth: ArrayLike = 0
+        self, rng_key: Key, tree: Tree[object], node_index: ArrayLike, depth: ArrayLike = 0
     ) -> Int[Array, ""]:
         stats = node_stats(tree, node_index)
         action = super().__call__(rng_key, _decisions(tree, self.num_actions), node_index, depth)

@@ -17,8 +17,8 @@ from emcts.search.traversal.rules import BoundRule
 from emcts.search.tree import Tree
 
 Result = TypeVar("Result")
-Simulate = Callable[[Tree[Any], BoundRule, BoundRule, int, Int[Array, "B"]], LeafEdge]
-Backup = Callable[[Tree[Any], LeafEdge, CheckedStep, Propagation], Tree[Any]]
+Simulate = Callable[[Tree[object], BoundRule, BoundRule, int, Int[Array, "B"]], LeafEdge]
+Backup = Callable[[Tree[object], LeafEdge, CheckedStep, Propagation], Tree[object]]
 
 
 class Backend(NamedTuple):
@@ -60,7 +60,7 @@ def _merging(simulate: Simulate, backup: Backup) -> Backend:
     """Returns the backend of two traversals, with `vmap` over them merged into the batch."""
 
     def merged_simulate(
-        tree: Tree[Any],
+        tree: Tree[object],
         root_rule: BoundRule,
         interior_rule: BoundRule,
         max_depth: int,
@@ -68,15 +68,15 @@ def _merging(simulate: Simulate, backup: Backup) -> Backend:
     ) -> LeafEdge:
         @_merge_under_vmap
         def run(
-            tree: Tree[Any], root_rule: BoundRule, interior_rule: BoundRule, new_node: Int[Array, "B"]
+            tree: Tree[object], root_rule: BoundRule, interior_rule: BoundRule, new_node: Int[Array, "B"]
         ) -> LeafEdge:
             return simulate(tree, root_rule, interior_rule, max_depth, new_node)
 
         return run(tree, root_rule, interior_rule, new_node)
 
     def merged_backup(
-        tree: Tree[Any], leaf: LeafEdge, step: CheckedStep, propagation: Propagation
-    ) -> Tree[Any]:
+        tree: Tree[object], leaf: LeafEdge, step: CheckedStep, propagation: Propagation
+    ) -> Tree[object]:
         return _merge_under_vmap(lambda tree, leaf, step: backup(tree, leaf, step, propagation))(
             tree, leaf, step
         )
@@ -85,7 +85,11 @@ def _merging(simulate: Simulate, backup: Backup) -> Backend:
 
 
 def _simulate_by_platform(
-    tree: Tree[Any], root_rule: BoundRule, interior_rule: BoundRule, max_depth: int, new_node: Int[Array, "B"]
+    tree: Tree[object],
+    root_rule: BoundRule,
+    interior_rule: BoundRule,
+    max_depth: int,
+    new_node: Int[Array, "B"],
 ) -> LeafEdge:
     """Runs a kernel in a program compiled for CUDA, plain JAX on any other device of this process."""
 
@@ -101,15 +105,15 @@ def _simulate_by_platform(
 
 
 def _backup_by_platform(
-    tree: Tree[Any], leaf: LeafEdge, step: CheckedStep, propagation: Propagation
-) -> Tree[Any]:
+    tree: Tree[object], leaf: LeafEdge, step: CheckedStep, propagation: Propagation
+) -> Tree[object]:
     in_jax = functools.partial(plain.backup, propagation=propagation)
     on_cuda = functools.partial(pallas.backup, propagation=propagation) if _fits(tree) else in_jax
     return jax.lax.platform_dependent(tree, leaf, step, cuda=on_cuda, default=in_jax)
 
 
-def _fits(tree: Tree[Any]) -> bool:
-    """Tells whether the kernels apply: to single precision, and to arrays within reach of 32-bit offsets."""
+def _fits(tree: Tree[object]) -> bool:
+    """Returns whether the kernels apply: to single precision, and to arrays within reach of 32-bit offsets."""
     floats = (tree.node_values.dtype, tree.children_prior_logits.dtype)
     return all(dtype == jnp.float32 for dtype in floats) and tree.children_index.size <= pallas.MAX_ELEMENTS
 

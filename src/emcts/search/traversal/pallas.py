@@ -3,7 +3,7 @@
 In plain JAX each level of a traversal costs kernel launches and a round trip to the host; a kernel is one launch.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from emcts.search.tree import Tree
 from emcts.types import record
 
 MAX_ELEMENTS = 2**31 - 1  # offsets in a kernel are 32 bits wide
+FieldsT = TypeVar("FieldsT")
 Ref = Any  # a reference to an array in device memory
 Scalar = Int[Array, ""]
 State = tuple[Scalar, Scalar, Scalar, Scalar, Array]  # node, action, child, depth, whether to continue
@@ -65,7 +66,7 @@ def _compiler_params(num_actions: int) -> plt.CompilerParams:
 
 
 def simulate(
-    tree: Tree[Any],
+    tree: Tree[object],
     root_rule: BoundRule,
     interior_rule: BoundRule,
     max_depth: int,
@@ -77,7 +78,7 @@ def simulate(
     batch_size, _, num_actions = tree.children_index.shape
 
     def kernel(
-        tree: Tree[Any], root_refs: BoundRule, interior_refs: BoundRule, new_node: Ref, leaf: LeafEdge
+        tree: Tree[object], root_refs: BoundRule, interior_refs: BoundRule, new_node: Ref, leaf: LeafEdge
     ) -> None:
         program = Program(num_actions)
         beta = program.load(tree.beta)
@@ -116,7 +117,7 @@ def simulate(
     )(tree, _loadable(root_rule), _loadable(interior_rule), new_node)
 
 
-def _node_stats(program: Program, tree: Tree[Any], children: Array, at: Scalar, beta: Array) -> NodeStats:
+def _node_stats(program: Program, tree: Tree[object], children: Array, at: Scalar, beta: Array) -> NodeStats:
     def score(value: Array, std: Array) -> Array:
         return value + beta * std
 
@@ -158,13 +159,13 @@ class _Updated:
 
 
 def backup(
-    tree: Tree[Any],
+    tree: Tree[object],
     leaf: LeafEdge,
     step: CheckedStep,
     propagation: Propagation,
     *,
     interpret: bool = False,
-) -> Tree[Any]:
+) -> Tree[object]:
     """Does the same as `plain.backup`."""
     batch_size, _, num_actions = tree.children_index.shape
 
@@ -173,10 +174,10 @@ def backup(
         parent, action = program.load(leaf.parent_index), program.load(leaf.action)
         node = program.load(leaf.next_node_index)
 
-        def load(fields: Any, at: Scalar) -> Any:
+        def load(fields: FieldsT, at: Scalar) -> FieldsT:
             return jax.tree.map(lambda ref: program.load(ref, at), fields)
 
-        def store(fields: Any, numbers: Any, at: Scalar) -> None:
+        def store(fields: FieldsT, numbers: FieldsT, at: Scalar) -> None:
             jax.tree.map(lambda ref, number: program.store(ref, number, at), fields, numbers)
 
         fields = refs.fields

@@ -5,7 +5,7 @@ step. Here the batch goes level by level with small carries, and writes are scat
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +44,11 @@ Select = Callable[[MaybeArray, Int[Array, "B"], Int[Array, ""]], Selected]
 
 
 def simulate(
-    tree: Tree[Any], root_rule: BoundRule, interior_rule: BoundRule, max_depth: int, new_node: Int[Array, "B"]
+    tree: Tree[object],
+    root_rule: BoundRule,
+    interior_rule: BoundRule,
+    max_depth: int,
+    new_node: Int[Array, "B"],
 ) -> LeafEdge:
     """Traverses trees by rules until an unvisited action, a terminal node or `max_depth`."""
     scored = tree.scored()
@@ -62,7 +66,7 @@ def simulate(
 
 
 def simulate_by_functions(
-    tree: Tree[Any],
+    tree: Tree[object],
     root_fn: RootActionSelectionFn,
     interior_fn: InteriorActionSelectionFn,
     max_depth: int,
@@ -90,7 +94,7 @@ def simulate_by_functions(
 
 
 def _simulate(
-    tree: Tree[Any],
+    tree: Tree[object],
     at_root: Select,
     at_interior: Select,
     max_depth: int,
@@ -138,7 +142,7 @@ class _BackupState(NamedTuple):
     running: RunningStats
 
 
-def backup(tree: Tree[Any], leaf: LeafEdge, step: CheckedStep, propagation: Propagation) -> Tree[Any]:
+def backup(tree: Tree[object], leaf: LeafEdge, step: CheckedStep, propagation: Propagation) -> Tree[object]:
     """Writes the model's output to the leaf, and averages the return into all nodes above it."""
     batch = jnp.arange(leaf.action.shape[0])
     num_nodes = tree.node_visits.shape[-1]

@@ -60,12 +60,12 @@ class NodeStats(NamedTuple):
         return jnp.where(self.mask, per_action, jnp.asarray(filler, per_action.dtype))
 
 
-def node_stats(tree: Tree[Any], node_index: ArrayLike) -> NodeStats:
+def node_stats(tree: Tree[object], node_index: ArrayLike) -> NodeStats:
     """Returns the statistics of a node of one tree, values as in the tree: scores if the tree is a scored one."""
     return stats_of_children(tree, node_index, tree.children_index[node_index])
 
 
-def stats_of_children(tree: Tree[Any], node_index: ArrayLike, child: Int[Array, "A"]) -> NodeStats:
+def stats_of_children(tree: Tree[object], node_index: ArrayLike, child: Int[Array, "A"]) -> NodeStats:
     """Does the same for a node whose children are known."""
     exists = child != Tree.UNVISITED
     at = jnp.maximum(child, 0)
@@ -103,7 +103,7 @@ class NodeQTransform(abc.ABC):
     def transform(self, stats: NodeStats) -> Float[Array, "A"]:
         """Returns the transformed q-values of a node's actions."""
 
-    def __call__(self, tree: Tree[Any], node_index: ArrayLike) -> Float[Array, "A"]:
+    def __call__(self, tree: Tree[object], node_index: ArrayLike) -> Float[Array, "A"]:
         return self.transform(node_stats(tree, node_index))
 
 
@@ -131,12 +131,12 @@ class SelectionRule(Replaceable, abc.ABC):
         """Returns the action that the rule selects by a node's statistics."""
         if not isinstance(self.qtransform, NodeQTransform):
             raise TypeError(
-                f"{self.qtransform} is no function of one node's statistics: call the rule with a tree instead"
+                f"{self.qtransform} is not a function of one node's statistics: call the rule with a tree instead"
             )
         return self.choose(stats, self.qtransform.transform(stats), inputs, depth)
 
     def __call__(
-        self, rng_key: Key, tree: Tree[Any], node_index: ArrayLike, depth: ArrayLike = 0
+        self, rng_key: Key, tree: Tree[object], node_index: ArrayLike, depth: ArrayLike = 0
     ) -> Int[Array, ""]:
         stats = node_stats(tree, node_index)
         simulation = stats.sum(stats.visits).astype(jnp.int32)
@@ -151,7 +151,7 @@ class BoundRule(NamedTuple):
     inputs: RuleInputs
 
     @classmethod
-    def bind(cls, rule: SelectionRule, rng_key: Key, tree: Tree[Any]) -> "BoundRule":
+    def bind(cls, rule: SelectionRule, rng_key: Key, tree: Tree[object]) -> "BoundRule":
         """Gives each batch element its own constants: they may be traced, and differ between seeds under `vmap`."""
         batch, dtype = tree.beta.shape, tree.node_values.dtype
         constants = jax.tree.map(lambda number: jnp.broadcast_to(jnp.asarray(number, dtype), batch), rule)
@@ -165,7 +165,7 @@ class BoundRule(NamedTuple):
 
 
 def read_rule(
-    function: Callable[..., Any], kind: type[Any], named: Mapping[Callable[..., Any], type[RuleT]]
+    function: Callable[..., object], kind: type[Any], named: Mapping[Callable[..., object], type[RuleT]]
 ) -> RuleT | None:
     """Returns the rule that a function is or, under one of mctx's names, stands for; None for any other function.
 

@@ -43,7 +43,7 @@ class Unroll(Replaceable):
 
     raw: RawOutputs  # [K]
     reward: Float[Array, "K outputs"] | None
-    continuation: Float[Array, "K outputs"] | None  # whether the episode continues after the action
+    continuation: Float[Array, "K 1"] | None  # whether the episode continues after the action
     consistency: Float[Array, "K"]
     valid: Bool[Array, "K"]
 

@@ -1,6 +1,6 @@
 """Compares estimators of the epistemic variance of a mean of noisy rewards.
 
-A table of transitions like those of stochastic Deep Sea: most have the same reward at every visit, two have rewards from
+A table of transitions like those of stochastic Deep Sea: most have the same reward at every visit, two draw it from
 N(0, 1), and one, the goal, from N(1, 1). Half of the first kind, and the two, were visited often, the others and the
 goal n times. Each estimator gives the variance of every mean reward. An agent abandons the goal if the mean of its
 rewards plus one standard deviation is below 0.

@@ -142,9 +142,13 @@ def _fits(trainer: SeedTrainer[PyTree], layout: DeviceLayout) -> bool:
 
 
 def _table(rows: list[Row]) -> Table:
-    table = Table(title="training against seeds and devices", box=box.SIMPLE, padding=(0, 1, 0, 0))
+    table = Table(
+        title="training: state per seed (MiB) and communication per iteration (KiB)",
+        box=box.SIMPLE,
+        padding=(0, 1, 0, 0),
+    )
     table.add_column("environment")
-    for column in ("agent", "seeds", "devices", "steps/s", "x", "ms", "MiB per seed", "communication KiB"):
+    for column in ("agent", "seeds", "devices", "steps/s", "x", "ms", "MiB", "KiB"):
         table.add_column(column, justify="right", no_wrap=True)
     first: dict[tuple[str, str], float] = {}
     for row in rows:

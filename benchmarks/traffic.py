@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import jax
 import numpy as np
-from jax.extend.core import Jaxpr
+from jax.extend.core import ClosedJaxpr, Jaxpr
 from jaxtyping import PyTree
 
 # By the primitive's name: whether its operands or its results are sent, before any algorithm's factor.
@@ -38,8 +38,8 @@ def _in(jaxpr: Jaxpr) -> Counter[str]:
 def _programs(parameters: Mapping[str, object]) -> Iterator[Jaxpr]:
     for value in parameters.values():
         for one in value if isinstance(value, tuple | list) else (value,):
-            program = getattr(one, "jaxpr", one)
-            if hasattr(program, "eqns"):
+            program = one.jaxpr if isinstance(one, ClosedJaxpr) else one
+            if isinstance(program, Jaxpr):
                 yield program
 
 

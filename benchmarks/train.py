@@ -218,7 +218,7 @@ def _speed(rows: list[Row]) -> Table:
 
 
 def _shares(rows: list[Row]) -> Table:
-    columns = ("agent", "seeds", "ms", *PARTS, "MiB per seed", "peak MiB")
+    columns = ("agent", "seeds", "ms", *PARTS, "MiB/seed", "peak MiB")
     table = _table("an iteration, its parts, and memory", columns)
     for row in rows:
         shares = [f"{row[f'{part}_share']:.0%}" if f"{part}_share" in row else "" for part in PARTS]

@@ -40,7 +40,7 @@ def test_default_settings_suit_every_agent_with_a_simulator(agent: str, example:
 
 def test_observations_that_no_network_reads_are_refused(example: ModuleType) -> None:
     @dataclasses.dataclass(frozen=True)
-    class Columns(example.KeyCorridor):  # type: ignore[name-defined]
+    class Columns(example.KeyCorridor):
         """Observed as a matrix."""
 
         def observe(self, state: PyTree) -> Float[Array, "1 P"]:

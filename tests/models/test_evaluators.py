@@ -128,6 +128,7 @@ def test_tabular_raw_outputs_are_those_of_the_pair(indexed: Networks) -> None:
     raw, raw_reward = TabularEvaluator(NOVELTY).raw_outputs(ENV, indexed, state, action)
     np.testing.assert_allclose(raw.value, indexed.outputs(jnp.int32(4)).value)
     assert indexed.reward is not None
+    assert raw_reward is not None
     assert int(pair_index(ENV, state, action)) == 4 * 2 + 1
     np.testing.assert_allclose(raw_reward, indexed.reward(jnp.int32(4 * 2 + 1)))
 

@@ -39,6 +39,8 @@ def test_an_mlp_by_hand() -> None:
     first, last = net.layers
     assert isinstance(first, eqx.nn.Linear)
     assert isinstance(last, eqx.nn.Linear)
+    assert first.bias is not None
+    assert last.bias is not None
     hidden = np.maximum(first.weight @ x + first.bias, 0)
     np.testing.assert_allclose(net(jnp.asarray(x)), last.weight @ hidden + last.bias, rtol=1e-5)
     assert [layer.weight.shape for layer in net.layers] == [(3, 4), (2, 3)]

@@ -32,7 +32,7 @@ CELLS = jax.vmap(ENV.state_at)(jnp.arange(ENV.num_states))
 @functools.cache
 def true_states() -> LocalUncertainty:
     return TrueStateNovelty(
-        Counts(2 * ENV.num_states), lambda env, before, action, after: pair_index(env, before, action)
+        Counts(2 * ENV.num_states), lambda env, before, action, after: pair_index(ENV, before, action)
     )
 
 

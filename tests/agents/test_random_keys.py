@@ -1,8 +1,7 @@
 """Random keys: none is used twice, and agents, seeds and evaluations have their own."""
 
 import collections
-import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
@@ -11,14 +10,15 @@ import numpy as np
 import pytest
 
 import emcts
-from emcts.agents import catalogue
 from emcts.agents.mcts.learner import MctsLearner
-from emcts.agents.mcts.state import evaluation_keys
 from emcts.training.learner import Learner
+from emcts.training.log import evaluation_keys
 from emcts.training.loop import run_chunk
-from tests.agents.tiny import CHANGES, CHANGES_OF_AGENTS, trainer
+from emcts.training.seeds import SeedTrainer
+from tests.agents.tiny import CATALOGUE, settings, trainer
 
-SMALLER = {"batch_size": 4, "updates_per_iteration": 2, "simulations": 3}
+FEW = {"replay.batch_size": 4, "env.size": 3, "env.stochastic": True, "evaluation.every": 30}
+SMALLER = {**FEW, "schedule.updates": 2, "search.simulations": 3}
 FUNCTIONS = (
     "split",
     "bits",
@@ -33,15 +33,10 @@ FUNCTIONS = (
 Uses = collections.Counter[tuple[int, int]]
 
 
-def make(agent: str, **changes: Any) -> Any:
-    """A trainer of a stochastic sea, whose chunks are few and short."""
-    tiny = CHANGES_OF_AGENTS.get(("deep-sea", agent), CHANGES["deep-sea"])
-    few = {"batch_size": 4} if agent == "bdqn" else SMALLER
-    settings = dataclasses.replace(
-        catalogue.settings("deep-sea", agent),
-        **{**tiny, **few, "size": 3, "stochastic": True, "steps_between_evaluations": 30, **changes},
-    )
-    return catalogue.trainer("deep-sea", agent, settings, (0,))
+def make(agent: str, changes: Mapping[str, Any] | None = None) -> SeedTrainer[Any]:
+    """A trainer on stochastic Deep Sea, whose chunks are short."""
+    few = FEW if agent == "bdqn" else SMALLER
+    return CATALOGUE.trainer("deep-sea", agent, settings("deep-sea", agent, {**few, **(changes or {})}), (0,))
 
 
 @pytest.fixture
@@ -79,8 +74,16 @@ def assert_used_once(uses: Uses) -> None:
 @pytest.mark.parametrize(
     ("agent", "changes"),
     [
-        ("e-az", {"novelty": "ensemble", "fresh_moves": 4}),
-        ("az-ube", {"ube_target": "root", "ube_moves": 2, "value_moves": 2, "reanalysed": 0.5}),
+        ("e-az", {"novelty.kind": "ensemble", "replay.recent": 4}),
+        (
+            "az-ube",
+            {
+                "targets.ube": "root",
+                "targets.ube_steps": 2,
+                "targets.value_steps": 2,
+                "targets.fraction": 0.5,
+            },
+        ),
         ("e-mz", {}),
         ("bdqn", {}),
     ],
@@ -89,7 +92,7 @@ def test_no_key_serves_twice_in_training_and_evaluation(
     agent: str, changes: dict[str, Any], uses: Uses
 ) -> None:
     """Over three chunks: evaluation after one must not have a key that training uses in the next."""
-    one = make(agent, **changes)
+    one = make(agent, changes)
     state = one.init()
     for _ in range(3):
         state, progress = one.advance(state)
@@ -110,7 +113,7 @@ def test_no_key_serves_twice_in_a_search(policy: Any, uses: Uses) -> None:
     assert_used_once(uses)
 
 
-def trace_chunk(learner: Learner) -> None:
+def trace_chunk(learner: Learner[Any]) -> None:
     """Traces all that training does with one seed."""
 
     def chunk(state: Any, learning: Any, progress: Any) -> Any:
@@ -118,8 +121,8 @@ def trace_chunk(learner: Learner) -> None:
         keys = evaluation_keys(state)
         return state, metrics, learner.evaluate(state, keys.episodes, episodes=2, beta=0.0)
 
-    world = learner.env_factory.draw(0)
-    state = jax.jit(learner.init).trace(jax.random.key(0), world).out_info
+    params = learner.env_factory.params(0)
+    state = jax.jit(learner.init).trace(jax.random.key(0), params).out_info
     jax.jit(chunk).trace(state, jnp.ones(2, bool), jnp.ones(2))
 
 
@@ -153,16 +156,16 @@ def test_agents_and_seeds_do_not_share_their_random_numbers() -> None:
     assert len(set.union(*map(key_numbers, keys))) == 6
     one = trainer("deep-sea", "bdqn", seeds)
     expected = [jax.random.fold_in(jax.random.key(seed), jnp.uint32(3960274627)) for seed in seeds]
-    world = jnp.stack([jnp.asarray(one.learner.env_factory.draw(seed)) for seed in seeds])
-    wanted = jax.vmap(one.learner.init)(jnp.stack(expected), world)
+    params = jnp.stack([jnp.asarray(one.learner.env_factory.params(seed)) for seed in seeds])
+    wanted = jax.vmap(one.learner.init)(jnp.stack(expected), params)
     np.testing.assert_array_equal(
         jax.random.key_data(wanted.key), jax.random.key_data(one.init().key), strict=True
     )
 
 
-def test_the_same_seed_has_the_same_sea_for_every_agent() -> None:
-    env_factory = [trainer("deep-sea", agent, (0, 1)).init().world for agent in ("e-az", "bdqn")]
-    np.testing.assert_array_equal(env_factory[0], env_factory[1])
+def test_the_same_seed_has_the_same_action_map_for_every_agent() -> None:
+    params = [trainer("deep-sea", agent, (0, 1)).init().env_params for agent in ("e-az", "bdqn")]
+    np.testing.assert_array_equal(params[0], params[1])
 
 
 def test_evaluation_keys_change_with_the_steps_and_leave_training_alone() -> None:

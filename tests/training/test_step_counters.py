@@ -9,13 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from emcts.runs.display import Standing
 
-from emcts.agents.mcts.state import MOST_VISITS
 from emcts.counter import NEVER, Counter
 from emcts.novelty import Counts
 from emcts.runs.checkpoints import Checkpoints
-from emcts.runs.summary import absorb, summary, to_lines
+from emcts.runs.logging.display import RunProgress
+from emcts.runs.logging.metrics import to_lines, with_lines
+from emcts.runs.summary import summarise
+from emcts.training.log import MAX_VISITS
 from emcts.training.seeds import SeedTrainer
 from tests.agents.tiny import advanced, trainer
 
@@ -27,9 +28,9 @@ JUMPS = [2**31 - 150, 2**32 - 150, 2**40]
 
 
 @functools.cache
-def make(agent: str) -> SeedTrainer:
+def make(agent: str) -> SeedTrainer[Any]:
     """A trainer that is at its end from the start: progress then changes nothing."""
-    return dataclasses.replace(trainer("deep-sea", agent), total_env_steps=1)
+    return dataclasses.replace(trainer("deep-tiny", agent), total_env_steps=1)
 
 
 def with_log(state: Any, **changes: Any) -> Any:
@@ -54,75 +55,75 @@ def later(state: Any, steps: int) -> Any:
 
 @pytest.mark.parametrize("agent", ["e-az", "bdqn"])
 def test_steps_are_counted_past_32_bits(agent: str, tmp_path: Path) -> None:
-    sea = make(agent)
-    state, _ = advanced(sea, sea.init(), 1)
+    tiny = make(agent)
+    state, _ = advanced(tiny, tiny.init(), 1)
     state = with_log(state, first_success=counters([NEVER] * 2), solved=counters([NEVER] * 2))
     saved = Checkpoints(tmp_path)
     saved.save(state, 100)
-    _, reports = advanced(sea, state, 4)
+    _, reports = advanced(tiny, state, 4)
     assert np.any(reports[-1].metrics["first_reward_step"] > CHUNK), "else no first success is counted"
     for jump in JUMPS:
-        restored = saved.restore(jax.eval_shape(sea.init))
+        restored = saved.restore(jax.eval_shape(tiny.init))
         assert restored is not None
-        _, others = advanced(sea, later(restored.state, jump), 4)
+        _, others = advanced(tiny, later(restored.state, jump), 4)
         for one, two in zip(reports, others, strict=True):
             assert (two.env_steps, two.train_steps) == (one.env_steps + jump, one.train_steps + jump)
             for name, values in one.metrics.items():
                 if name in SIMULATED:
-                    continue  # worked out from the steps above: tests/agents/test_simulator_steps.py
+                    continue  # worked out from the steps above: tests/agents/mcts/test_simulator_steps.py
                 moved = values + jump if name in STEPS else values
                 np.testing.assert_array_equal(two.metrics[name], moved, err_msg=name)
 
 
 def test_a_loss_that_is_not_finite_is_noticed_at_its_step() -> None:
-    sea = make("bdqn")
-    state, _ = advanced(sea, sea.init(), 1)
+    tiny = make("bdqn")
+    state, _ = advanced(tiny, tiny.init(), 1)
     broken = jax.tree.map(lambda leaf: leaf.at[1].set(jnp.nan), state.networks)
-    _, (report,) = advanced(sea, later(state.replace(networks=broken), 2**40), 1)
+    _, (report,) = advanced(tiny, later(state.replace(networks=broken), 2**40), 1)
     np.testing.assert_array_equal(report.metrics["nan_step"], [np.nan, 2**40 + 101])
 
 
 def test_a_checkpoint_keeps_the_counters(tmp_path: Path) -> None:
-    sea = make("bdqn")
+    tiny = make("bdqn")
     start = 2**40 + 10
-    state, (report,) = advanced(sea, later(sea.init(), start), 1)
+    state, (report,) = advanced(tiny, later(tiny.init(), start), 1)
     assert report.env_steps == start + CHUNK
     checkpoints = Checkpoints(tmp_path)
     checkpoints.save(state, 2**31)
     checkpoints.save(state, report.env_steps)
-    restored = checkpoints.restore(jax.eval_shape(sea.init))
+    restored = checkpoints.restore(jax.eval_shape(tiny.init))
     assert restored is not None
     assert restored.env_steps == report.env_steps
     np.testing.assert_array_equal(restored.state.log.env_steps.numbers(), [report.env_steps] * 2)
-    resumed, (later_report,) = advanced(sea, restored.state, 1)
+    resumed, (later_report,) = advanced(tiny, restored.state, 1)
     assert later_report.env_steps == start + 2 * CHUNK
     np.testing.assert_array_equal(resumed.log.train_steps.numbers(), [later_report.train_steps] * 2)
 
 
-def test_metrics_display_and_summary_say_large_numbers_of_steps() -> None:
-    sea = make("bdqn")
-    state, _ = advanced(sea, sea.init(), 1)
+def test_metrics_display_and_summary_show_large_numbers_of_steps() -> None:
+    tiny = make("bdqn")
+    state, _ = advanced(tiny, tiny.init(), 1)
     found = counters([2**40 + 7] * 2)
-    _, (report,) = advanced(sea, with_log(later(state, 2**40), first_success=found), 1)
-    lines = to_lines(sea.seeds, report, 1.0)
+    _, (report,) = advanced(tiny, with_log(later(state, 2**40), first_success=found), 1)
+    lines = to_lines(tiny.seeds, report, 1.0)
     assert [line["env_steps"] for line in lines] == [2**40 + 200] * 2
     assert [line["first_reward_step"] for line in lines] == [2**40 + 7] * 2
-    latest = absorb({}, lines)
-    cells = Standing(report.env_steps, 2**41, latest, None, None).cells()
+    latest = with_lines({}, lines)
+    cells = RunProgress(report.env_steps, 2**41, latest, None, None).cells()
     assert cells["steps"] == "1,099,511,627,976 of 2,199,023,255,552"
     assert cells["first reward"].startswith("1,099,511,627,783 ")
-    seeds = summary(sea.seeds, latest, "running", 2**41)["seeds"]
+    seeds = summarise(tiny.seeds, latest, "running", 2**41)["seeds"]
     assert [seed["first_reward_step"] for seed in seeds] == [2**40 + 7] * 2
 
 
 def test_visits_stop_where_they_would_wrap() -> None:
     counts = Counts(3)
-    state = counts.init(jax.random.key(0)).replace(visits=jnp.array([MOST_VISITS - 1, 5, 0], jnp.int32))
+    state = counts.init(jax.random.key(0)).replace(visits=jnp.array([MAX_VISITS - 1, 5, 0], jnp.int32))
     for _ in range(3):
         state = jax.jit(counts.update)(state, jnp.array([0, 0, 1]), jnp.ones(3, bool))
-    np.testing.assert_array_equal(state.visits, [MOST_VISITS + 1, 8, 0])
-    sea = make("bdqn")
-    start = sea.init()
+    np.testing.assert_array_equal(state.visits, [MAX_VISITS + 1, 8, 0])
+    tiny = make("bdqn")
+    start = tiny.init()
     full = start.log.visits.at[:, 0].set(2**31 - 200)
-    after, _ = advanced(sea, with_log(start, visits=full), 3)
+    after, _ = advanced(tiny, with_log(start, visits=full), 3)
     np.testing.assert_array_equal(after.log.visits[:, 0], 2**31 - 200)

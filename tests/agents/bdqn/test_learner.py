@@ -1,9 +1,7 @@
-"""Bootstrapped DQN: what members learn and priors keep, whose episode it is, and a sea that is solved."""
+"""Bootstrapped DQN: members and priors, whose episode it is, and Deep Sea solved."""
 
 import dataclasses
 import functools
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,46 +10,40 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from emcts.agents.bdqn.evaluation import GreedyEvaluation
 from jaxtyping import Array, Bool, Int
 
-from benchmarks import bdqn_bsuite as comparison
-from benchmarks import train as benchmark
-from emcts.agents import catalogue
 from emcts.agents.bdqn.learner import Bdqn
 from emcts.agents.bdqn.networks import BootstrappedEnsemble, make_layers
 from emcts.agents.bdqn.state import BdqnState, BootstrapTransition
-from emcts.agents.mcts.agent import Schedule
 from emcts.envs import Outcome, time_limit
 from emcts.training.env_factory import SharedEnv
-from emcts.training.learner import Learner
+from emcts.training.learner import EvaluationConfig, Learner, UpdateSchedule
 from emcts.training.loop import run_chunk
 from emcts.types import Key
 from tests.agents.chain import GAMMA, LENGTH, ON, STOP, Chain, ChainState
-from tests.agents.resuming import assert_equal, assert_resumes
-from tests.agents.tiny import BDQN, advanced, table, trainer
+from tests.agents.tiny import advanced, assert_equal, assert_resumes, table, trainer
 
 KEY = jax.random.key(0)
 
 
 def make(env: Any, **changes: Any) -> Bdqn:
     settings: dict[str, Any] = {
-        "worlds": SharedEnv(env),
+        "env_factory": SharedEnv(env),
         "ensemble": BootstrappedEnsemble(5, (16,), prior_scale=1.0),
         "discount": GAMMA,
         "optimiser": optax.adam(1e-2),
         "replay_capacity": 256,
         "batch_size": 32,
-        "schedule": Schedule(1, 1, warm_up=16, target_every=4),
-        "evaluation": GreedyEvaluation(1, max_steps=LENGTH),
+        "schedule": UpdateSchedule(1, 1, warmup_steps=16, target_period=4),
+        "evaluation": EvaluationConfig(1, max_steps=LENGTH),
     }
     return Bdqn(**{**settings, **changes})
 
 
-def train(learner: Bdqn, state: BdqnState, moves: int) -> tuple[BdqnState, Any]:
+def train(learner: Bdqn, state: BdqnState, steps: int) -> tuple[BdqnState, Any]:
     first = int(state.log.env_steps)
-    learning = jnp.arange(first + 1, first + moves + 1) >= learner.schedule.warm_up
-    return program(learner)(state, learning, jnp.zeros(moves))
+    learning = jnp.arange(first + 1, first + steps + 1) >= learner.schedule.warmup_steps
+    return program(learner)(state, learning, jnp.zeros(steps))
 
 
 @functools.cache
@@ -77,7 +69,7 @@ PLACES = ChainState(jnp.arange(LENGTH, dtype=jnp.int32))
 
 @pytest.mark.parametrize("agent", ["bdqn", "e-az"])
 def test_agents_with_and_without_search_are_learners(agent: str) -> None:
-    assert isinstance(trainer("deep-sea", agent).learner, Learner)
+    assert isinstance(trainer("deep-tiny", agent).learner, Learner)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +82,7 @@ def trained() -> tuple[Bdqn, BdqnState, BdqnState, Any]:
 
 
 def test_every_member_learns_the_values_that_are_known(trained: Any) -> None:
-    """Going on from place p is worth GAMMA ** (moves that are left - 1), and stopping nothing."""
+    """Going on from place p is worth GAMMA ** (steps that are left - 1), and stopping nothing."""
     learner, _, after, _ = trained
     values = member_values(learner, after, Chain(), PLACES)
     wanted = GAMMA ** np.arange(LENGTH - 1, -1, -1.0)
@@ -120,8 +112,8 @@ def test_members_agree_on_what_they_know_and_not_on_what_they_never_saw(trained:
     assert np.all(stds[1] < 0.2 * stds[0].max())
     over = ChainState(jnp.array([LENGTH], jnp.int32))  # is observed, and never learned from
     assert np.all(member_values(learner, after, Chain(), over).std(axis=1) > 0.1)
-    told = np.asarray(metrics.played.value_std).reshape(-1)
-    assert told[-50:].mean() < 0.2 * told[:10].mean()
+    stats = np.asarray(metrics.rollout.value_std).reshape(-1)
+    assert stats[-50:].mean() < 0.2 * stats[:10].mean()
 
 
 def test_an_episode_keeps_its_head_as_it_was_when_it_began() -> None:
@@ -135,7 +127,7 @@ def test_an_episode_keeps_its_head_as_it_was_when_it_began() -> None:
         state, _ = learn(state, jnp.float32(0))
         x = Chain().observe(before.episode.state)
         prior = jax.tree.map(lambda leaf, head=before.episode.head: leaf[head], before.priors)
-        taken = state.replay.steps.action[int(state.replay.cursor) - 1, 0]
+        taken = state.replay.transitions.action[int(state.replay.cursor) - 1, 0]
         assert int(taken) == int(jnp.argmax(learner.ensemble.values(before.episode.held, prior, x)))
         if played.ended[0, 0]:
             began = state.episode
@@ -149,7 +141,7 @@ def test_an_episode_keeps_its_head_as_it_was_when_it_began() -> None:
 
 @pytest.fixture(scope="module")
 def cut_short() -> tuple[Bdqn, BdqnState, Any, Any]:
-    """In a chain with a limit of 3 steps: with a full replay, oldest step first, and what was told of these steps."""
+    """In a chain with a limit of 3 steps: with a full replay, oldest step first, and the statistics of these steps."""
     learner = make(
         time_limit(Chain(), 3),
         ensemble=BootstrappedEnsemble(3, (4,), prior_scale=2.0, mask_probability=0.5, noise_scale=0.3),
@@ -157,18 +149,18 @@ def cut_short() -> tuple[Bdqn, BdqnState, Any, Any]:
     )
     state, metrics = train(learner, start(learner), 66)
     order = (int(state.replay.cursor) + np.arange(40)) % 40
-    kept = jax.tree.map(lambda ring: np.asarray(ring)[order, 0], state.replay.steps)
-    told = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1)[-40:], metrics.played)
-    return learner, state, kept, told
+    kept = jax.tree.map(lambda ring: np.asarray(ring)[order, 0], state.replay.transitions)
+    stats = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1)[-40:], metrics.rollout)
+    return learner, state, kept, stats
 
 
 def test_what_is_kept_is_what_happened(cut_short: Any) -> None:
-    _, _, kept, told = cut_short
+    _, _, kept, stats = cut_short
     assert isinstance(kept, BootstrapTransition)
     assert kept.truncated.any()
     assert kept.terminated.any()
     over = kept.terminated | kept.truncated
-    np.testing.assert_array_equal(over, told.ended)
+    np.testing.assert_array_equal(over, stats.ended)
     was, became = kept.state.inner.position, kept.after.inner.position
     np.testing.assert_array_equal(became, np.where(kept.action == ON, was + 1, LENGTH))
     np.testing.assert_array_equal(was[1:], np.where(over, 0, became)[:-1])
@@ -196,7 +188,7 @@ def test_a_loss_is_that_of_each_member_alone(cut_short: Any) -> None:
 
 
 def test_targets_are_the_networks_of_every_fourth_update() -> None:
-    learner = make(Chain(), schedule=Schedule(1, 1, warm_up=2, target_every=4))
+    learner = make(Chain(), schedule=UpdateSchedule(1, 1, warmup_steps=2, target_period=4))
     state = start(learner)
     networks = [state.networks]
     for step in range(1, 11):
@@ -222,11 +214,11 @@ class Forbidding(Chain):
 
 
 def test_what_is_not_legal_is_neither_done_nor_hoped_for() -> None:
-    """Each move costs 1 here, so that to stop would be better, were it allowed."""
+    """Each step costs 1 here, so that to stop would be better, were it allowed."""
     learner = make(Forbidding(), discount=1.0)
     state, metrics = train(learner, start(learner), 800)
-    np.testing.assert_array_equal(state.replay.steps.action, ON)
-    assert np.all(np.asarray(metrics.played.ended).reshape(-1, LENGTH)[:, -1])
+    np.testing.assert_array_equal(state.replay.transitions.action, ON)
+    assert np.all(np.asarray(metrics.rollout.ended).reshape(-1, LENGTH)[:, -1])
     values = member_values(learner, state, Forbidding(), PLACES)[:, :, ON]
     np.testing.assert_allclose(values, np.tile([[-3.0], [-2.0], [-1.0], [0.0]], (1, 5)), atol=0.1)
     evaluation = learner.evaluate(state, KEY, episodes=2, beta=-1.0)
@@ -255,18 +247,18 @@ def test_first_weights_are_those_of_bsuite() -> None:
 
 @pytest.mark.usefixtures("key_reuse_checked")
 def test_it_solves_deep_sea() -> None:
-    sea = trainer("deep-sea", "bdqn")
-    state, reports = advanced(sea, sea.init(), 10)
+    tiny = trainer("deep-tiny", "bdqn")
+    state, reports = advanced(tiny, tiny.init(), 10)
     assert reports[-1].env_steps == 1000
     np.testing.assert_allclose(reports[-1].metrics["return"], 0.99, atol=1e-4)
     first, solved = (reports[-1].metrics[name] for name in ("first_reward_step", "solved_step"))
     assert np.all(first <= solved)
-    assert np.all(first % 5 == 0), "the treasure is at the end of an episode"
+    assert np.all(first % 5 == 0), "the goal is at the end of an episode"
     assert np.all(reports[-1].metrics["train_return"] > 0.9)
     assert np.all(table(reports, "episodes") == 20)
     assert [report.train_steps for report in reports] == [100 * (k + 1) - 39 for k in range(10)]
     assert np.isnan(table(reports, "nan_step")).all()
-    maps = sea.maps(state)
+    maps = tiny.maps(state)
     np.testing.assert_array_equal(np.nansum(maps["visits"], axis=(1, 2)), 1000)
     diagonal = np.arange(5)
     np.testing.assert_allclose(maps["value"][:, diagonal, diagonal], [0.99 ** (4 - diagonal)] * 2, atol=0.1)
@@ -275,7 +267,7 @@ def test_it_solves_deep_sea() -> None:
 
 @pytest.mark.usefixtures("key_reuse_checked")
 def test_a_seed_does_not_feel_its_neighbours() -> None:
-    one, two = trainer("deep-sea", "bdqn", (0, 1)), trainer("deep-sea", "bdqn", (1, 7))
+    one, two = trainer("deep-tiny", "bdqn", (0, 1)), trainer("deep-tiny", "bdqn", (1, 7))
     _, reports = advanced(one, one.init(), 3)
     _, others = advanced(one, two.init(), 3)
     for name in reports[-1].metrics:
@@ -283,39 +275,10 @@ def test_a_seed_does_not_feel_its_neighbours() -> None:
     assert not np.array_equal(table(reports, "loss")[:, 0], table(others, "loss")[:, 1])
 
 
-def test_its_speed_is_measured_without_the_parts_of_a_search(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    case = benchmark.Case("deep-sea", "default", 2, {**BDQN, "size": 5}, agent="bdqn")
-    monkeypatch.setattr(benchmark, "SMOKE", (case,))
-    benchmark.main(smoke=True, out=tmp_path / "train.json")
-    (row,) = json.loads((tmp_path / "train.json").read_text())["cases"]
-    assert row["steps_per_second"] == pytest.approx(2 / (row["iteration_ms"] / 1e3))
-    assert not any(name.endswith("_share") for name in row)
-    assert f"{row['iteration_ms']:,.1f}" in capsys.readouterr().out
-
-
-def test_the_comparison_with_bsuite_counts_episodes_until_it_is_solved() -> None:
-    settings = dataclasses.replace(catalogue.settings("deep-sea", "bdqn"), **{**BDQN, "size": 4})
-    row = comparison.measure("emcts", settings, seed=0, episodes=200)
-    assert row.solved_step == 4 * row.episodes < 800
-    assert row.first_reward_step is not None
-    assert row.treasures == row.episodes // 10 + 1, "it ends with the first above a tenth"
-    assert row.first_reward_step % 4 == 0
-    short = comparison.measure("emcts", settings, seed=0, episodes=row.first_reward_step // 4 - 1)
-    assert (short.first_reward_step, short.solved_step, short.treasures) == (None, None, 0)
-
-
-def test_bsuites_agent_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "haiku", None)
-    with pytest.raises(ModuleNotFoundError, match="pip install bsuite dm-haiku rlax"):
-        comparison.measure("bsuite", catalogue.settings("deep-sea", "bdqn"), seed=0, episodes=1)
-
-
 @pytest.mark.parametrize("environment", ["subleq", pytest.param("minatar-breakout", marks=pytest.mark.long)])
-def test_it_trains_in_other_worlds(environment: str) -> None:
-    world = trainer(environment, "bdqn", (0,))
-    _, reports = advanced(world, world.init(), 2)
+def test_it_trains_on_other_environments(environment: str) -> None:
+    one = trainer(environment, "bdqn", (0,))
+    _, reports = advanced(one, one.init(), 2)
     for name in ("return", "uncertainty", "loss", "loss_value"):
         assert np.isfinite(table(reports, name)).all(), name
     assert np.isnan(table(reports, "nan_step")).all()
@@ -324,12 +287,12 @@ def test_it_trains_in_other_worlds(environment: str) -> None:
     solved = table(reports, "return") if environment == "subleq" else np.full((2, 1), np.nan)
     np.testing.assert_array_equal(table(reports, "solved"), solved)
     assert "states_discovered" not in reports[0].metrics
-    assert world.maps(world.init()) == {}
+    assert one.maps(one.init()) == {}
 
 
 @pytest.mark.usefixtures("key_reuse_checked")
-def test_a_restored_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
-    reports = assert_resumes(trainer("deep-sea", "bdqn"), tmp_path)
+def test_a_restored_run_continues_bit_for_bit(tmp_path: Path) -> None:
+    reports = assert_resumes(trainer("deep-tiny", "bdqn"), tmp_path)
     assert np.isfinite(table(reports, "loss_value")).all()
     assert not np.array_equal(*table(reports, "loss_value").T), "seeds differ"
 
@@ -338,8 +301,8 @@ def test_a_restored_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> No
     ("change", "message"),
     [
         ({"batch_size": 0}, "batch_size is 0: give at least 1"),
-        ({"replay_capacity": 10}, "replay of 10 steps does not hold a warm_up of 16"),
-        ({"schedule": Schedule(1, 2, 16)}, "schedule.updates is 2: give 1"),
+        ({"replay_capacity": 10}, "replay of 10 steps does not hold warmup_steps of 16"),
+        ({"schedule": UpdateSchedule(1, 2, 16)}, "schedule.updates is 2: give 1"),
     ],
 )
 def test_what_cannot_be_learned_is_refused(change: dict[str, Any], message: str) -> None:

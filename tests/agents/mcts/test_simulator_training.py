@@ -1,4 +1,4 @@
-"""Whole trainings: a sea that is solved, seeds that do not touch each other, runs that go on where they stopped."""
+"""Whole trainings with a simulator: Deep Sea solved, independent seeds, and runs that resume where they stopped."""
 
 import dataclasses
 from pathlib import Path
@@ -8,24 +8,23 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.agents.resuming import assert_equal, assert_resumes
-from tests.agents.tiny import advanced, table, trainer
+from tests.agents.tiny import advanced, assert_equal, assert_resumes, table, trainer
 
 AGENTS = ["e-az", "az-ube", "az"]
 
 
 @pytest.mark.usefixtures("key_reuse_checked")
 def test_e_az_solves_deep_sea() -> None:
-    sea = trainer("deep-sea", "e-az")
-    _, reports = advanced(sea, sea.init(), 10)
-    assert reports[-1].env_steps == sea.total_env_steps == 1000
+    tiny = trainer("deep-tiny", "e-az")
+    _, reports = advanced(tiny, tiny.init(), 10)
+    assert reports[-1].env_steps == tiny.total_env_steps == 1000
     np.testing.assert_allclose(reports[-1].metrics["return"], 0.99, atol=1e-4)
     first, solved = (reports[-1].metrics[name] for name in ("first_reward_step", "solved_step"))
     assert np.all(first <= solved)
     assert np.all(solved <= 1000)
     np.testing.assert_array_equal(table(reports, "solved"), table(reports, "return") > 0.9)
     assert np.all(table(reports, "states_discovered")[-1] == 15)
-    # The treasure was found in a chunk just when a training episode brought it.
+    # The goal was reached in a chunk just when a training episode has its return.
     for report in reports:
         found = first <= report.env_steps
         assert np.all(found | (report.metrics["train_return"] < 0.5))
@@ -33,8 +32,8 @@ def test_e_az_solves_deep_sea() -> None:
 
 @pytest.mark.usefixtures("key_reuse_checked")
 def test_what_is_known_grows_and_what_is_uncertain_shrinks() -> None:
-    sea = trainer("deep-sea", "e-az")
-    _, reports = advanced(sea, sea.init(), 6)
+    tiny = trainer("deep-tiny", "e-az")
+    _, reports = advanced(tiny, tiny.init(), 6)
     assert np.all(np.diff(table(reports, "states_discovered"), axis=0) >= 0)
     uncertainty = table(reports, "uncertainty")
     assert np.all(uncertainty[-1] < 0.5 * uncertainty[0])
@@ -53,9 +52,9 @@ def test_what_is_known_grows_and_what_is_uncertain_shrinks() -> None:
 @pytest.mark.usefixtures("key_reuse_checked")
 @pytest.mark.parametrize("novelty", ["rnd", "ensemble"])
 def test_novelty_can_be_learned(novelty: str) -> None:
-    """From the first move to a solved task, with an estimator that is a network."""
-    sea = trainer("deep-sea", "e-az", (1,), novelty)
-    _, reports = advanced(sea, sea.init(), 12)
+    """From the first step to a solved task, with an estimator that is a network."""
+    tiny = trainer("deep-tiny", "e-az", (1,), novelty)
+    _, reports = advanced(tiny, tiny.init(), 12)
     uncertainty = table(reports, "uncertainty")
     assert uncertainty[-1, 0] < 0.5 * uncertainty[0, 0]
     assert table(reports, "states_discovered")[-1, 0] == 15
@@ -66,8 +65,8 @@ def test_novelty_can_be_learned(novelty: str) -> None:
 
 @pytest.mark.usefixtures("key_reuse_checked")
 @pytest.mark.parametrize("agent", AGENTS)
-def test_a_restored_run_goes_on_as_if_nothing_had_happened(agent: str, tmp_path: Path) -> None:
-    reports = assert_resumes(trainer("deep-sea", agent), tmp_path)
+def test_a_restored_run_continues_bit_for_bit(agent: str, tmp_path: Path) -> None:
+    reports = assert_resumes(trainer("deep-tiny", agent), tmp_path)
     losses = ("loss", "loss_value", "loss_policy", "loss_ube", "loss_reward", "uncertainty")
     assert np.isfinite([table(reports, name) for name in losses]).all()
     assert np.isnan(table(reports, "nan_step")).all()
@@ -83,19 +82,19 @@ def assert_same_alone(environment: str, seeds: tuple[int, ...], chunks: int) -> 
     one_seed = trainer(environment, "e-az", (0,))
     for place, seed in enumerate(together.seeds):
         start = dataclasses.replace(one_seed, seeds=(seed,)).init()
-        per_example, alone_reports = advanced(one_seed, start, chunks)
+        alone, alone_reports = advanced(one_seed, start, chunks)
         for name in reports[-1].metrics:
             found = table(alone_reports, name)[:, 0]
             np.testing.assert_allclose(table(reports, name)[:, place], found, rtol=1e-3, atol=1e-5)
         here = jax.tree.map(lambda leaf, place=place: leaf[place], state)
-        there = jax.tree.map(lambda leaf: leaf[0], per_example)
+        there = jax.tree.map(lambda leaf: leaf[0], alone)
         assert_equal(here.episodes, there.episodes, atol=1e-6)
         assert_equal(here.networks, there.networks, rtol=1e-2, atol=1e-3)
 
 
 @pytest.mark.usefixtures("key_reuse_checked")
 def test_seeds_side_by_side_are_the_seeds_alone() -> None:
-    assert_same_alone("deep-sea", (1, 5), 3)
+    assert_same_alone("deep-tiny", (1, 5), 3)
 
 
 @pytest.mark.usefixtures("key_reuse_checked")
@@ -105,7 +104,7 @@ def test_seeds_of_subleq_side_by_side_are_the_seeds_alone() -> None:
 
 
 @pytest.mark.usefixtures("key_reuse_checked")
-@pytest.mark.parametrize("environment", ["deep-sea", "subleq"])
+@pytest.mark.parametrize("environment", ["deep-tiny", "subleq"])
 def test_a_seed_does_not_feel_its_neighbours(environment: str) -> None:
     one, two = trainer(environment, "e-az", (0, 1)), trainer(environment, "e-az", (1, 7))
     _, reports = advanced(one, one.init(), 3)
@@ -118,11 +117,11 @@ def test_a_seed_does_not_feel_its_neighbours(environment: str) -> None:
 @pytest.mark.usefixtures("key_reuse_checked")
 def test_a_loss_that_is_not_finite_is_noticed() -> None:
     """In the seed where it happens, and there alone."""
-    sea = trainer("deep-sea", "e-az")
-    state, _ = advanced(sea, sea.init(), 1)
+    tiny = trainer("deep-tiny", "e-az")
+    state, _ = advanced(tiny, tiny.init(), 1)
     poisoned = jax.tree.map(lambda leaf: leaf.at[1].set(jnp.nan), state.networks.value)
     state = state.replace(networks=state.networks.__class__(**{**vars(state.networks), "value": poisoned}))
-    _, (first, second) = advanced(sea, state, 2)
+    _, (first, second) = advanced(tiny, state, 2)
     np.testing.assert_array_equal(first.metrics["nan_step"], [np.nan, 110.0])
     np.testing.assert_array_equal(second.metrics["nan_step"], [np.nan, 110.0])
     assert np.isfinite(second.metrics["loss"][0])

@@ -1,10 +1,10 @@
-"""Bootstrapped DQN in Deep Sea, bsuite's own agent and ours: steps until it is solved.
+"""Bootstrapped DQN on Deep Sea, bsuite's own agent and ours: steps until it is solved.
 
     python -m benchmarks.bdqn_bsuite bsuite --sizes 10 14 --seeds 5 --out bdqn.csv
     python -m benchmarks.bdqn_bsuite emcts --sizes 10 14 --seeds 5 --out bdqn.csv
 
 Both have the same settings, and for each seed the same action map. Solved is what bsuite scores: fewer than 90% of all
-episodes so far have left the path. A run ends there, or after `episodes`. Rows are added to the file as runs end.
+episodes so far have left the path. A run ends there, or after `episodes`. Rows are appended to the file as runs end.
 """
 
 import csv
@@ -19,17 +19,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import tyro
+from jaxtyping import PyTree
 
-from emcts.agents.bdqn.settings import DeepSeaBdqnSettings, in_deep_sea
-from emcts.training.env_factory import DeepSeaFactory
+from emcts.agents.bdqn.settings import BdqnSettings
+from emcts.agents.catalogue import Registered
+from emcts.runs.config import override
+from emcts.training.learner import Learner
 from emcts.training.loop import run_chunk
 
-GOOD_SHARE = 0.1  # of all episodes: more than this is what bsuite calls solved
+SOLVED_FRACTION = 0.1  # of all episodes that reach the goal: above it, bsuite counts Deep Sea as solved
+Settings = BdqnSettings[PyTree]
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
-    """One run. Steps are empty if it did not come to that."""
+class RunResult:
+    """One run. Steps are None if the event has not happened."""
 
     agent: str
     size: int
@@ -38,11 +42,17 @@ class Row:
     first_reward_step: int | None
     solved_step: int | None
     episodes: int
-    treasures: int
+    successes: int
 
 
-def bsuite_episodes(settings: DeepSeaBdqnSettings, seed: int) -> Iterator[bool]:
-    """Whether each episode brings the treasure, played by bsuite's agent in bsuite's loop."""
+def deep_sea_settings(size: int, *, batch_size: int = 1280, ensemble_size: int = 10) -> Settings:
+    """Returns the default settings of BDQN on Deep Sea, with these numbers."""
+    changes = {"env.size": size, "replay.batch_size": batch_size, "ensemble.size": ensemble_size}
+    return override(Registered().settings("deep-sea", "bdqn"), changes)
+
+
+def bsuite_episodes(settings: Settings, seed: int) -> Iterator[bool]:
+    """Yields whether each episode reaches the goal, with bsuite's agent in bsuite's loop."""
     try:
         hk: Any = importlib.import_module("haiku")
         import optax
@@ -54,80 +64,88 @@ def bsuite_episodes(settings: DeepSeaBdqnSettings, seed: int) -> Iterator[bool]:
             f"{error.name} is missing. bsuite's agent needs more than bsuite: pip install bsuite dm-haiku rlax"
         ) from error
     np.random.seed(seed)  # noqa: NPY002  bsuite draws its heads and batches from it
-    world = DeepSea(settings.size, mapping_seed=seed)
-    sizes = [*settings.hidden, world.action_spec().num_values]
+    env, ensemble = DeepSea(settings.env.size, mapping_seed=seed), settings.ensemble
+    sizes = [*ensemble.hidden, env.action_spec().num_values]
 
     def network(observation: jax.Array) -> jax.Array:
         x = hk.Flatten()(observation)
         learned, prior = hk.nets.MLP(sizes), hk.nets.MLP(sizes)
-        return learned(x) + settings.prior_scale * jax.lax.stop_gradient(prior(x))
+        return learned(x) + ensemble.prior_scale * jax.lax.stop_gradient(prior(x))
 
     agent = BootstrappedDqn(
-        obs_spec=world.observation_spec(),
-        action_spec=world.action_spec(),
+        obs_spec=env.observation_spec(),
+        action_spec=env.action_spec(),
         network=network,
-        num_ensemble=settings.ensemble_size,
-        batch_size=settings.batch_size,
+        num_ensemble=ensemble.size,
+        batch_size=settings.replay.batch_size,
         discount=settings.discount,
-        replay_capacity=settings.replay_capacity,
-        min_replay_size=settings.warm_up,
-        sgd_period=settings.moves_per_update,
-        target_update_period=settings.target_every,
-        optimizer=optax.adam(settings.learning_rate),
-        mask_prob=settings.mask_probability,
-        noise_scale=settings.noise_scale,
+        replay_capacity=settings.replay.capacity,
+        min_replay_size=settings.schedule.warmup_steps,
+        sgd_period=settings.schedule.rollout_length,
+        target_update_period=settings.schedule.target_period,
+        optimizer=optax.adam(settings.optimiser.learning_rate),
+        mask_prob=ensemble.mask_probability,
+        noise_scale=ensemble.noise_scale,
         seed=seed,
     )
     bad = 0
     while True:
-        experiment.run(agent, world, num_episodes=1)
-        before, bad = bad, world.bsuite_info()["total_bad_episodes"]
+        experiment.run(agent, env, num_episodes=1)
+        before, bad = bad, env.bsuite_info()["total_bad_episodes"]
         yield bad == before
 
 
-def emcts_episodes(settings: DeepSeaBdqnSettings, seed: int, per_chunk: int = 10) -> Iterator[bool]:
-    """The same of our agent."""
+def emcts_episodes(settings: Settings, seed: int, per_chunk: int = 10) -> Iterator[bool]:
+    """Yields the same for our agent."""
+    learner = _learner(settings)
     init, advance = _programs(settings)
-    state = init(jax.random.key(seed), DeepSeaFactory(settings.size).draw(seed))
-    moves = per_chunk * settings.size
+    state = init(jax.random.key(seed), learner.env_factory.params(seed))
+    size = settings.env.size
+    steps = per_chunk * size
     first = 0
     while True:
-        learning = jnp.arange(first + 1, first + moves + 1) >= settings.warm_up
-        state, metrics = advance(state, learning, jnp.zeros(moves))
-        yield from np.asarray(metrics.played.success).reshape(per_chunk, settings.size)[:, -1].tolist()
-        first += moves
+        learning = jnp.arange(first + 1, first + steps + 1) >= settings.schedule.warmup_steps
+        state, metrics = advance(state, learning, jnp.zeros(steps))
+        yield from np.asarray(metrics.rollout.success).reshape(per_chunk, size)[:, -1].tolist()
+        first += steps
 
 
 @functools.cache
-def _programs(settings: DeepSeaBdqnSettings) -> tuple[Any, Any]:
-    learner = in_deep_sea(settings)
+def _learner(settings: Settings) -> Learner[PyTree]:
+    return Registered().compose("deep-sea", "bdqn", settings)
+
+
+@functools.cache
+def _programs(settings: Settings) -> tuple[Callable[..., PyTree], Callable[..., tuple[PyTree, PyTree]]]:
+    learner = _learner(settings)
     return jax.jit(learner.init), jax.jit(functools.partial(run_chunk, learner), donate_argnums=0)
 
 
-AGENTS: dict[str, Callable[[DeepSeaBdqnSettings, int], Iterator[bool]]] = {
+AGENTS: dict[str, Callable[[Settings, int], Iterator[bool]]] = {
     "bsuite": bsuite_episodes,
     "emcts": emcts_episodes,
 }
 
 
-def measure(agent: str, settings: DeepSeaBdqnSettings, seed: int, episodes: int) -> Row:
-    """Plays until it is solved, or for so many episodes."""
-    found: list[bool] = []
+def measure(agent: str, settings: Settings, seed: int, episodes: int) -> RunResult:
+    """Runs episodes until Deep Sea is solved, or for so many episodes."""
+    successes: list[bool] = []
     solved = False
-    for treasure in AGENTS[agent](settings, seed):
-        found.append(treasure)
-        solved = sum(found) > GOOD_SHARE * len(found)
-        if solved or len(found) == episodes:
+    for success in AGENTS[agent](settings, seed):
+        successes.append(success)
+        solved = sum(successes) > SOLVED_FRACTION * len(successes)
+        if solved or len(successes) == episodes:
             break
-    return Row(
+    size = settings.env.size
+    return RunResult(
         agent=agent,
-        size=settings.size,
+        size=size,
         seed=seed,
-        batch_size=settings.batch_size,
-        first_reward_step=settings.size * (found.index(True) + 1) if any(found) else None,
-        solved_step=settings.size * len(found) if solved else None,
-        episodes=len(found),
-        treasures=sum(found),
+        batch_size=settings.replay.batch_size,
+        first_reward_step=size * (successes.index(True) + 1) if any(successes) else None,
+        solved_step=size * len(successes) if solved else None,
+        episodes=len(successes),
+        successes=sum(successes),
     )
 
 
@@ -147,7 +165,7 @@ def main(
     if agent not in AGENTS:
         raise SystemExit(f"unknown agent {agent!r}: give {' or '.join(AGENTS)}")
     for size in sizes:
-        settings = DeepSeaBdqnSettings(size=size, batch_size=batch_size, ensemble_size=ensemble_size)
+        settings = deep_sea_settings(size, batch_size=batch_size, ensemble_size=ensemble_size)
         for seed in range(first_seed, first_seed + seeds):
             row = dataclasses.asdict(measure(agent, settings, seed, episodes))
             print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)

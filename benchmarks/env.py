@@ -1,4 +1,4 @@
-"""Steps per second of every environment: one alone, and many at once.
+"""Steps per second of every environment: one alone, and batches.
 
     python -m benchmarks.env
 
@@ -12,37 +12,50 @@ import importlib.util
 import os
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from emcts.envs import AnyEnvironment, DeepSea, MinAtar, auto_reset, from_gymnasium, from_gymnax, from_pgx
+from benchmarks import subleq
+from benchmarks.subleq import Measurement
+from emcts.envs import (
+    AnyEnvironment,
+    DeepSea,
+    Environment,
+    MinAtar,
+    Subleq,
+    auto_reset,
+    from_gymnasium,
+    from_gymnax,
+    from_pgx,
+)
 from emcts.envs.minatar import GAMES
 from emcts.envs.rollout import random_legal_action
 from emcts.types import Key
 
 BATCHES = (1, 128, 4096)
-HOST_BATCHES = (1, 128)  # a simulator in Python takes as long for each: more of them say nothing new
+HOST_BATCHES = (
+    1,
+    128,
+)  # the time per environment does not fall further: a simulator in Python steps one at a time
 SECONDS = 0.5  # of measuring, at least
 LONGEST = 50_000  # steps of one run
-Row = dict[str, Any]
+State = TypeVar("State")
 
 
 def environments() -> dict[str, tuple[Callable[[], AnyEnvironment], tuple[int, ...]]]:
-    """By name: how to make it, and at which batches to measure it."""
+    """For each name, a function that makes the environment, and the batches to measure it at."""
     table: dict[str, tuple[Callable[[], AnyEnvironment], tuple[int, ...]]] = {
         "Deep Sea 10": (lambda: DeepSea(10), BATCHES),
         "Deep Sea 50": (lambda: DeepSea(50), BATCHES),
         "Deep Sea 50, stochastic": (lambda: DeepSea(50, stochastic=True), BATCHES),
+        "SUBLEQ-16 identity": (lambda: Subleq("identity"), BATCHES),
     }
-    if importlib.util.find_spec("emcts.envs.subleq.env"):
-        subleq = importlib.import_module("emcts.envs.subleq")
-        table["SUBLEQ-16 identity"] = (lambda: subleq.Subleq("identity"), BATCHES)
     if importlib.util.find_spec("pgx"):
         pgx = importlib.import_module("pgx")
         for game in GAMES:
@@ -61,18 +74,18 @@ def environments() -> dict[str, tuple[Callable[[], AnyEnvironment], tuple[int, .
 def steps_per_second(env: AnyEnvironment, batch: int, *, seconds: float = SECONDS) -> float:
     """The best of three runs, each long enough to hide its launch.
 
-    No two runs share a key: simulators on the host would answer the second from memory.
+    No two runs share a key: simulators on the host would take the results of the second from memory.
     """
-    endless = auto_reset(env)
-    play = jax.jit(functools.partial(_play, endless))
-    starts = jax.jit(lambda key: jax.vmap(endless.init)(jax.random.split(key, batch)))
+    resetting = auto_reset(env)
+    rollout = jax.jit(functools.partial(_rollout, resetting))
+    starts = jax.jit(lambda key: jax.vmap(resetting.init)(jax.random.split(key, batch)))
     keys = iter(jax.random.split(jax.random.key(0), 64))
 
     def run(length: int) -> float:
         key = next(keys)
         states = jax.block_until_ready(starts(key))
         start = time.perf_counter()
-        jax.block_until_ready(play(states, key, jnp.int32(length)))
+        jax.block_until_ready(rollout(states, key, jnp.int32(length)))
         return time.perf_counter() - start
 
     length, _ = 16, run(1)
@@ -81,19 +94,19 @@ def steps_per_second(env: AnyEnvironment, batch: int, *, seconds: float = SECOND
     return batch * length / min(run(length) for _ in range(3))
 
 
-def rows(*, smoke: bool = False) -> list[Row]:
-    """One row per environment and batch: what, size, per_second, and the bar it must reach, if it has one."""
-    results = []
+def rows(*, smoke: bool = False) -> list[Measurement]:
+    """One row per environment and batch."""
+    results: list[Measurement] = []
     for name, (make, batches) in environments().items():
         env = make()
         for batch in batches[:1] if smoke else batches:
             rate = steps_per_second(env, batch, seconds=0.0 if smoke else SECONDS)
             results.append({"what": name, "size": batch, "per_second": rate, "bar": None})
-    return results + ([] if smoke else _subleq_rows())
+    return results + ([] if smoke else subleq.rows())
 
 
 def main(*, smoke: bool = False) -> None:
-    """Prints the table; `smoke` measures each environment once, shortly, to see that it runs."""
+    """Prints the table; `smoke` measures each environment once and shortly, as a test that it runs."""
     device = jax.devices()[0]
     where = device.device_kind if device.platform != "cpu" else f"CPU, {os.cpu_count()} cores"
     table = Table(title=f"environments on {where}", box=box.MARKDOWN)
@@ -105,28 +118,23 @@ def main(*, smoke: bool = False) -> None:
     Console().print(table)
 
 
-def _play(endless: AnyEnvironment, states: Any, key: Key, length: Int[Array, ""]) -> tuple[Any, Any]:
-    """Sums what is seen, or the compiler would see that nobody looks, and leave it out."""
+def _rollout(
+    env: Environment[State], states: State, key: Key, length: Int[Array, ""]
+) -> tuple[State, Float[Array, ""]]:
+    """Sums observations and rewards, since the compiler leaves out what is not used."""
     batch = jax.tree.leaves(states)[0].shape[0]
 
-    def step(time: Int[Array, ""], carry: tuple[Any, Any]) -> tuple[Any, Any]:
+    def step(time: Int[Array, ""], carry: tuple[State, Array]) -> tuple[State, Array]:
         states, total = carry
         noise_key, step_key = jax.random.split(jax.random.fold_in(key, time))
-        noise = jax.random.uniform(noise_key, (batch, endless.num_actions))
-        actions = jax.vmap(random_legal_action)(jax.vmap(endless.legal)(states), noise)
-        states, outcome = jax.vmap(endless.step)(states, actions, jax.random.split(step_key, batch))
-        seen = jax.vmap(endless.observe)(states)
-        return states, total + seen.astype(jnp.float32).sum() + outcome.reward.sum()
+        noise = jax.random.uniform(noise_key, (batch, env.num_actions))
+        actions = jax.vmap(random_legal_action)(jax.vmap(env.legal)(states), noise)
+        states, outcome = jax.vmap(env.step)(states, actions, jax.random.split(step_key, batch))
+        observations = jax.vmap(env.observe)(states)
+        return states, total + observations.astype(jnp.float32).sum() + outcome.reward.sum()
 
-    # A length that is not known to the compiler: one compilation serves every length.
+    # The length is traced: one compilation serves every length.
     return jax.lax.fori_loop(0, length, step, (states, jnp.float32(0)))
-
-
-def _subleq_rows() -> list[Row]:
-    """Programs per second of the machine itself, where that benchmark is present."""
-    if importlib.util.find_spec("benchmarks.subleq") is None:
-        return []
-    return list(importlib.import_module("benchmarks.subleq").rows())
 
 
 if __name__ == "__main__":

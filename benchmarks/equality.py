@@ -1,4 +1,4 @@
-"""Holds the walk that this machine uses (kernels, on a GPU) to plain JAX: every rule, with masks, ends and vmap."""
+"""Compares this machine's backend (kernels, on a GPU) with plain JAX: every rule, with masks, terminals and vmap."""
 
 import functools
 from collections.abc import Callable
@@ -11,11 +11,11 @@ import emcts
 
 BATCH, SIMULATIONS, SEEDS = 64, 48, 3
 
-Search = Callable[[Any, emcts.Walker | None], emcts.Tree]
+Search = Callable[[Any, emcts.Backend | None], emcts.Tree]
 
 
 def rows(batch: int = BATCH, simulations: int = SIMULATIONS) -> list[dict[str, Any]]:
-    """For each rule the share of equal trees, and the largest difference of a std in those."""
+    """Returns for each rule the share of equal trees, and the largest difference of a std in those."""
     return [
         {"rule": name, **_compare(functools.partial(search, batch=batch, simulations=simulations))}
         for name, search in SEARCHES.items()
@@ -25,7 +25,8 @@ def rows(batch: int = BATCH, simulations: int = SIMULATIONS) -> list[dict[str, A
 def _compare(search: Search) -> dict[str, float]:
     keys = jax.random.split(jax.random.key(2), SEEDS)
     trees = [
-        jax.jit(jax.vmap(lambda key, w=walker: search(key, w)))(keys) for walker in (None, emcts.plain_walker)
+        jax.jit(jax.vmap(lambda key, backend=backend: search(key, backend)))(keys)
+        for backend in (None, emcts.plain_backend)
     ]
     same = jnp.all(trees[0].node_visits == trees[1].node_visits, axis=-1)
     difference = jnp.abs(trees[0].edge_qvalue_stds - trees[1].edge_qvalue_stds).max(axis=-1)
@@ -56,7 +57,7 @@ def _search(
     policy: Any,
     actions: int,
     key: Any,
-    walker: emcts.Walker | None,
+    backend: emcts.Backend | None,
     *,
     batch: int,
     simulations: int,
@@ -68,11 +69,11 @@ def _search(
     root = emcts.RootFnOutput(logits, jnp.zeros(batch), state, jnp.ones(batch))
     beta = jnp.linspace(-1.0, 2.0, batch)
     return policy(
-        None, key, root, _model(actions), simulations, mask, beta=beta, walker=walker, **options
+        None, key, root, _model(actions), simulations, mask, beta=beta, backend=backend, **options
     ).search_tree
 
 
-def _stochastic(key: Any, walker: emcts.Walker | None, *, batch: int, simulations: int) -> emcts.Tree:
+def _stochastic(key: Any, backend: emcts.Backend | None, *, batch: int, simulations: int) -> emcts.Tree:
     def decide(params: Any, key: Any, action: Any, state: Any) -> Any:
         logits = jnp.sin(state[:, None] * jnp.array([[1.0, 2.0, 3.0]]))
         return emcts.DecisionRecurrentFnOutput(logits, jnp.sin(3 * state), state**2), jnp.sin(
@@ -89,7 +90,7 @@ def _stochastic(key: Any, walker: emcts.Walker | None, *, batch: int, simulation
     state = jax.random.uniform(key, (batch,))
     root = emcts.RootFnOutput(jnp.zeros((batch, 2)), state, state)
     policy = emcts.stochastic_muzero_policy
-    return policy(None, key, root, decide, chance, simulations, beta=1.0, walker=walker).search_tree
+    return policy(None, key, root, decide, chance, simulations, beta=1.0, backend=backend).search_tree
 
 
 SEARCHES: dict[str, Callable[..., emcts.Tree]] = {

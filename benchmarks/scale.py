@@ -1,4 +1,4 @@
-"""Times whole training against seeds and devices: steps a second, memory of a seed, and what devices tell each other.
+"""Times whole training against seeds and devices: steps per second, memory per seed, and communication.
 
 On a machine without several devices, virtual ones of a CPU show that the work is shared, not that it is faster:
 XLA_FLAGS=--xla_force_host_platform_device_count=8 emcts bench scale
@@ -6,70 +6,62 @@ XLA_FLAGS=--xla_force_host_platform_device_count=8 emcts bench scale
 
 import dataclasses
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import PyTree
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.machine import provenance
 from benchmarks.traffic import traffic
-from benchmarks.train import Row, Stopwatch
-from emcts.agents import catalogue
+from benchmarks.train import SMOKE, Case, Row, Stopwatch
 from emcts.training.devices import DeviceLayout
 from emcts.training.seeds import SeedTrainer
 
 
-@dataclasses.dataclass(frozen=True)
-class Case:
-    """An agent, on so many seeds; measured in every layout that the devices of the machine allow."""
-
-    environment: str
-    agent: str
-    preset: str
-    seeds: tuple[int, ...]
-    changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    iterations_per_chunk: int | None = None  # None: as many as there are between evaluations
-
-    @property
-    def name(self) -> str:
-        size = self.changes.get("size")
-        return f"{self.environment} {self.agent}" + ("" if size is None else f", {size} x {size}")
-
-    def trainer(self, seeds: int) -> SeedTrainer:
-        preset = catalogue.settings(self.environment, self.agent, self.preset)
-        settings = dataclasses.replace(preset, **self.changes)
-        trainer = catalogue.trainer(self.environment, self.agent, settings, tuple(range(seeds)))
-        chunk = self.iterations_per_chunk or trainer.iterations_per_chunk
-        return dataclasses.replace(trainer, iterations_per_chunk=chunk)
+def over_seeds(numbers: tuple[int, ...], case: Case) -> tuple[Case, ...]:
+    """Returns the case with each number of seeds. It is measured in every layout that the devices allow."""
+    return tuple(dataclasses.replace(case, seeds=number) for number in numbers)
 
 
+GPU_SEEDS = (1, 4, 16, 64)
 GPU = (
-    Case("subleq", "e-az", "paper-subleq", (1, 4, 16, 64), iterations_per_chunk=5),
-    Case("deep-sea", "e-az", "default", (1, 4, 16, 64), {"size": 40}),
-    Case("deep-sea", "e-mz", "default", (1, 4, 16, 64), {"size": 40, "steps_between_evaluations": 200}),
+    *over_seeds(GPU_SEEDS, Case("subleq", "paper-subleq", 1, iterations_per_chunk=5)),
+    *over_seeds(GPU_SEEDS, Case("deep-sea", "default", 1, {"env.size": 40})),
+    *over_seeds(
+        GPU_SEEDS, Case("deep-sea", "default", 1, {"env.size": 40, "evaluation.every": 200}, agent="e-mz")
+    ),
 )
 CPU = (
-    Case("deep-sea", "e-az", "default", (1, 8), {"size": 10, "episodes": 8, "exploring_episodes": 4}),
+    *over_seeds(
+        (1, 8),
+        Case(
+            "deep-sea",
+            "default",
+            1,
+            {"env.size": 10, "schedule.num_envs": 8, "exploration.num_exploiting": 4},
+        ),
+    ),
     Case(
         "subleq",
-        "e-az",
         "paper-subleq",
-        (1,),
-        {"episodes": 16, "batch_size": 64, "updates_per_iteration": 2, "replay_capacity": 20_000},
+        1,
+        {
+            "schedule.num_envs": 16,
+            "schedule.updates": 2,
+            "replay.batch_size": 64,
+            "replay.capacity": 20_000,
+        },
         iterations_per_chunk=2,
     ),
 )
-TINY = {"size": 4, "simulations": 2, "width": 8, "batch_size": 8, "updates_per_iteration": 2}
-SMOKE = (Case("deep-sea", "e-az", "default", (2,), TINY, iterations_per_chunk=30),)
 
 
-def layouts(trainer: SeedTrainer) -> list[DeviceLayout]:
-    """Two devices, eight and so on, shared by the seeds first; and by the data of each seed."""
+def layouts(trainer: SeedTrainer[PyTree]) -> list[DeviceLayout]:
+    """Returns layouts of 1, 2, 8, ... devices, shared by the seeds first, and by the data of each seed."""
     found = {DeviceLayout(1, 1)}
     devices = 2
     while devices <= len(jax.devices()):
@@ -80,36 +72,35 @@ def layouts(trainer: SeedTrainer) -> list[DeviceLayout]:
     return sorted(found, key=lambda layout: (layout.size, -layout.seeds))
 
 
-def measure(case: Case, trainer: SeedTrainer, layout: DeviceLayout, rounds: int) -> Row:
-    """The median of chunks after the warm-up, without the first that learns."""
+def measure(case: Case, trainer: SeedTrainer[PyTree], layout: DeviceLayout, rounds: int) -> Row:
+    """Returns the median over chunks after the warm-up, without the first that learns."""
     trainer = trainer.on(layout)
     clock = Stopwatch()
     state = trainer.init()
     state, progress = trainer.advance(state)
-    while progress.env_steps < trainer.learner.schedule.warm_up:
+    while progress.env_steps < trainer.learner.schedule.warmup_steps:
         state, progress = trainer.advance(state)
     for _ in range(rounds + 1):
         state, _ = clock("chunk", trainer.advance, state)
     seconds = clock.median("chunk")
-    iterations = trainer.iterations_per_chunk
-    steps = iterations * trainer.learner.steps_per_iteration * len(trainer.seeds)
+    iterations, seeds = trainer.iterations_per_chunk, len(trainer.seeds)
+    steps = iterations * trainer.learner.steps_per_iteration * seeds
     flags = np.ones(iterations, bool)
-    told = traffic(trainer._advance, state, flags, flags.astype(np.float32)) if layout.size > 1 else {}
-    state_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
-    networks = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state.networks))
+    sent = traffic(trainer._advance, state, flags, flags.astype(np.float32)) if layout.size > 1 else {}
     return {
         "case": case.name,
+        "agent": case.agent,
         "preset": case.preset,
         "changes": dict(case.changes),
-        "seeds": len(trainer.seeds),
+        "seeds": seeds,
         "layout": f"{layout.seeds}x{layout.data}",
         "steps_per_second": steps / seconds,
         "iteration_ms": 1e3 * seconds / iterations,
         "updates_per_iteration": trainer.learner.schedule.updates,
-        "state_mib_per_seed": state_bytes / len(trainer.seeds) / 2**20,
-        "networks_kib_per_seed": networks / len(trainer.seeds) / 2**10,
-        "told_kib_per_iteration": {
-            kind: number / iterations / 2**10 for kind, number in sorted(told.items())
+        "state_mib_per_seed": _num_bytes(state) / seeds / 2**20,
+        "networks_kib_per_seed": _num_bytes(state.networks) / seeds / 2**10,
+        "communication_kib_per_iteration": {
+            kind: number / iterations / 2**10 for kind, number in sorted(sent.items())
         },
     }
 
@@ -120,25 +111,29 @@ def main(*, smoke: bool = False, out: Path | None = None) -> None:
     chosen = SMOKE if smoke else GPU if jax.default_backend() == "gpu" else CPU
     rows = []
     for case in chosen:
-        for seeds in case.seeds:
-            trainer = case.trainer(seeds)
-            for layout in layouts(trainer):
-                console.print(f"[dim]{case.name}, {seeds} seeds, {layout.seeds}x{layout.data} devices ...")
-                rows.append(measure(case, trainer, layout, 1 if smoke else 5))
-                _write(rows, out)
+        trainer = case.trainer()
+        for layout in layouts(trainer):
+            devices = f"{layout.seeds}x{layout.data} devices"
+            console.print(f"[dim]{case.name} {case.agent}, {case.seeds} seeds, {devices} ...")
+            rows.append(measure(case, trainer, layout, 1 if smoke else 5))
+            _write(rows, out)
     console.print(_table(rows))
     if out is not None:
         console.print(f"written to {out}")
 
 
+def _num_bytes(tree: PyTree) -> int:
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
 def _write(rows: list[Row], out: Path | None) -> None:
-    """What there is so far: a measurement that is cut short is not lost."""
+    """Writes after every measurement, so that an interrupted benchmark keeps its results."""
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps({**provenance("emcts bench scale"), "rows": rows}, indent=1) + "\n")
 
 
-def _fits(trainer: SeedTrainer, layout: DeviceLayout) -> bool:
+def _fits(trainer: SeedTrainer[PyTree], layout: DeviceLayout) -> bool:
     try:
         trainer.on(layout)
     except ValueError:
@@ -147,22 +142,27 @@ def _fits(trainer: SeedTrainer, layout: DeviceLayout) -> bool:
 
 
 def _table(rows: list[Row]) -> Table:
-    table = Table(title="training against seeds and devices", box=box.SIMPLE, padding=(0, 1, 0, 0))
-    table.add_column("agent")
-    for column in ("seeds", "devices", "steps/s", "x", "ms", "MiB a seed", "told KiB"):
+    table = Table(
+        title="training: state per seed (MiB) and communication per iteration (KiB)",
+        box=box.SIMPLE,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("environment")
+    for column in ("agent", "seeds", "devices", "steps/s", "x", "ms", "MiB", "KiB"):
         table.add_column(column, justify="right", no_wrap=True)
-    first: dict[str, float] = {}
+    first: dict[tuple[str, str], float] = {}
     for row in rows:
         rate = row["steps_per_second"]
-        slowest = first.setdefault(row["case"], rate)
+        slowest = first.setdefault((row["case"], row["agent"]), rate)
         table.add_row(
             row["case"],
+            row["agent"],
             str(row["seeds"]),
             row["layout"],
             f"{rate:,.0f}",
             f"{rate / slowest:.2f}",
             f"{row['iteration_ms']:,.1f}",
             f"{row['state_mib_per_seed']:,.1f}",
-            f"{sum(row['told_kib_per_iteration'].values()):,.0f}",
+            f"{sum(row['communication_kib_per_iteration'].values()):,.0f}",
         )
     return table

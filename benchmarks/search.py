@@ -1,7 +1,7 @@
 """Times mctx and emcts on the same model in one run, and checks that they visit the same nodes.
 
-The model is cheap on purpose: what is measured is the search. Calls are interleaved and medians taken, so that a busy
-machine slows both alike.
+The model is cheap, so that the search dominates. Calls are interleaved and medians taken, so that a busy machine slows
+both alike.
 """
 
 import dataclasses
@@ -100,8 +100,8 @@ def plain_search(library: Any, case: Case, model: Model, **options: Any) -> Call
     return jax.jit(run)
 
 
-def epistemic_search(case: Case, model: Model, beta: float) -> Callable[..., Any]:
-    """The model reports variances, and `beta` reaches the program as an array it knows nothing about."""
+def epistemic_search(case: Case, model: Model) -> Callable[[float], Callable[..., Any]]:
+    """Returns a search for each beta, all by one program: the model reports variances, and beta is an array."""
 
     def recurrent_fn(params: Any, key: Any, action: Any, embedding: Any) -> Any:
         fields, embedding = model.step(action, embedding)
@@ -115,8 +115,12 @@ def epistemic_search(case: Case, model: Model, beta: float) -> Callable[..., Any
         return policy(None, key, root, recurrent_fn, case.simulations, beta=betas).search_tree
 
     compiled = jax.jit(run)
-    betas = jnp.full((case.batch,), beta)
-    return lambda start, key: compiled(start, key, betas)
+
+    def with_beta(beta: float) -> Callable[..., Any]:
+        betas = jnp.full((case.batch,), beta)
+        return lambda start, key: compiled(start, key, betas)
+
+    return with_beta
 
 
 def _policy(library: Any, rule: str) -> Callable[..., Any]:
@@ -126,7 +130,7 @@ def _policy(library: Any, rule: str) -> Callable[..., Any]:
 def interleave(
     searches: dict[str, Callable[..., Any]], start: Any, repeats: int, seconds: float
 ) -> dict[str, float]:
-    """Median seconds of each search, called in turns until `repeats` or `seconds` are spent."""
+    """Returns median seconds of each search, called in turns until `repeats` or `seconds` are spent."""
     key = jax.random.key(1)
     for run in searches.values():
         jax.block_until_ready(run(start, key))
@@ -139,19 +143,19 @@ def interleave(
             times[name].append(time.perf_counter() - before)
         if time.perf_counter() - began > seconds and len(times[name]) >= 3:
             break
-    return {name: statistics.median(of_name) for name, of_name in times.items()}
+    return {name: statistics.median(samples) for name, samples in times.items()}
 
 
 def measure(case: Case, repeats: int, seconds: float, *, epistemic: bool) -> dict[str, Any]:
-    """All that is said of one case."""
+    """Returns all measurements of one case."""
     model = Model(case)
     searches = {"mctx": plain_search(mctx, case, model), "emcts": plain_search(emcts, case, model)}
     if epistemic:
-        searches["same tree"] = epistemic_search(case, model, beta=0.0)
-        searches["beta 1"] = epistemic_search(case, model, beta=1.0)
+        with_beta = epistemic_search(case, model)
+        searches["same tree"], searches["beta 1"] = with_beta(0.0), with_beta(1.0)
     times = interleave(searches, model.start, repeats, seconds)
     trees = {name: run(model.start, jax.random.key(1)) for name, run in searches.items() if name != "beta 1"}
-    without = plain_search(emcts, case, model, walker=emcts.plain_walker)(model.start, jax.random.key(1))
+    without = plain_search(emcts, case, model, backend=emcts.plain_backend)(model.start, jax.random.key(1))
     row = {
         "case": case.name,
         "mctx_ms": 1e3 * times["mctx"],
@@ -171,7 +175,7 @@ def measure(case: Case, repeats: int, seconds: float, *, epistemic: bool) -> dic
 
 
 def _agreement(one: Any, other: Any) -> float:
-    """The share of batch elements whose trees have the same visits at every node and action."""
+    """Returns the share of batch elements whose trees have the same visits at every node and action."""
     same = jnp.all(one.children_visits == other.children_visits, axis=(1, 2))
     return float(jnp.mean(same))
 
@@ -241,7 +245,7 @@ def _cost(rows: list[dict[str, Any]]) -> Table:
 
 
 def _equality(rows: list[dict[str, Any]]) -> Table:
-    table = Table(title="this machine's walk against plain JAX, vmapped over seeds", box=box.SIMPLE)
+    table = Table(title="this machine's backend against plain JAX, vmapped over seeds", box=box.SIMPLE)
     for column in ("rule", "equal trees", "largest difference of a std"):
         table.add_column(column, justify="left" if column == "rule" else "right")
     for row in rows:

@@ -1,4 +1,4 @@
-"""SUBLEQ programs per second: random ones, and enumerated ones.
+"""SUBLEQ programs per second: random programs, and enumeration.
 
     python -m benchmarks.subleq
 
@@ -9,6 +9,7 @@ of 200 instructions. Enumeration is the whole of `enumerate_solutions`, without 
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -21,15 +22,23 @@ from emcts.envs.subleq.examples import example_arrays
 SECONDS = 0.5  # of measuring, at least
 BATCHES = 16  # in one compiled loop
 BARS = {"cpu": {12_288: 1.2e6}, "gpu": {12_288: 40e6, 196_608: 400e6}}
-Row = dict[str, str | float | None]
+
+
+class Measurement(TypedDict):
+    """`size` is the batch, or the number of programs in all; `bar` the rate to reach, if there is one."""
+
+    what: str
+    size: int
+    per_second: float
+    bar: float | None
 
 
 def programs_per_second(
     batch: int, *, word_size: int = 16, signed: bool = False, task: str = "identity", seconds: float = SECONDS
 ) -> float:
-    """How fast batches of random programs are run on one example, one batch after the other: the best of three.
+    """The rate of batches of random programs on one example, one batch after the other: the best of three.
 
-    The batches are run by one compiled loop, as in training: the time to launch a program from Python is left out.
+    The batches are run by one compiled loop, as in training, without the time to launch a program from Python.
     """
     dialect = Dialect(word_size, signed)
     shape = (batch, dialect.writable_words)
@@ -37,17 +46,17 @@ def programs_per_second(
     example = jax.tree.map(lambda x: x[0], example_arrays(task, word_size))
     run_batch = jax.vmap(partial(machine.run, dialect), in_axes=(0, None, None))
 
-    def another(turn: Int[Array, ""], total: Int[Array, ""]) -> Int[Array, ""]:
-        shifted = ((programs + turn) % word_size).astype(jnp.uint8)
+    def run_shifted(shift: Int[Array, ""], total: Int[Array, ""]) -> Int[Array, ""]:
+        shifted = ((programs + shift) % word_size).astype(jnp.uint8)
         result = run_batch(shifted, example, jnp.array(True))
         return total + jnp.sum(result.num_right + result.inputs_read + result.wrong)
 
-    run = jax.jit(lambda: jax.lax.fori_loop(0, BATCHES, another, jnp.int32(0)))
+    run = jax.jit(lambda: jax.lax.fori_loop(0, BATCHES, run_shifted, jnp.int32(0)))
     return BATCHES * batch * _calls_per_second(run, seconds)
 
 
 def enumerated_per_second(words: int, *, task: str = "identity", word_size: int = 16) -> float:
-    """How fast all programs of up to `words` words are tried, once what they need is compiled."""
+    """The rate of `enumerate_solutions` over all programs of up to `words` words, without compilation."""
 
     def once() -> float:
         start = time.perf_counter()
@@ -58,10 +67,9 @@ def enumerated_per_second(words: int, *, task: str = "identity", word_size: int 
     return word_size**words / once()
 
 
-def rows() -> list[Row]:
-    """Table rows: what, size (programs at once, or in all), per_second, and the bar, if there is one."""
+def rows() -> list[Measurement]:
     bars = BARS.get(jax.default_backend(), {})
-    results: list[Row] = []
+    results: list[Measurement] = []
     for word_size, batch in [(16, 12_288), (16, 196_608), (64, 12_288)]:
         rate = programs_per_second(batch, word_size=word_size)
         bar = bars.get(batch) if word_size == 16 else None
@@ -75,7 +83,7 @@ def rows() -> list[Row]:
 
 
 def _calls_per_second(call: Callable[[], object], seconds: float) -> float:
-    """Calls are queued and waited for together, as a training loop would."""
+    """Calls are queued and waited for together, as in a training loop."""
     jax.block_until_ready(call())
     calls = 1
     while (took := _timed(call, calls)) < seconds / 4:

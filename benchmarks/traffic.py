@@ -1,29 +1,30 @@
-"""What devices tell each other in a program: the bytes of every collective, times the loops around it."""
+"""Communication between devices in a program: the bytes of every collective, times the loops around it."""
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
 
 import jax
 import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr
+from jaxtyping import PyTree
 
-# By the primitive's name: whether its operands or its results are what travels, before any algorithm's factor.
+# By the primitive's name: whether its operands or its results are sent, before any algorithm's factor.
 SENT = {"psum": "invars", "psum_invariant": "invars", "pmax": "invars", "reduce_scatter": "invars"}
 RECEIVED = {"all_gather": "outvars", "all_gather_invariant": "outvars"}
 COLLECTIVES = SENT | RECEIVED
 
 
-def traffic(function: Any, *arguments: Any) -> Counter[str]:
-    """Bytes that pass through collectives when it runs once, by kind. Of a branch the busier side counts."""
+def traffic(function: Callable[..., PyTree], *arguments: PyTree) -> Counter[str]:
+    """Returns the bytes of the collectives of one call, by kind. Of a conditional the larger branch counts."""
     return _in(jax.make_jaxpr(function)(*arguments).jaxpr)
 
 
-def _in(jaxpr: Any) -> Counter[str]:
+def _in(jaxpr: Jaxpr) -> Counter[str]:
     total: Counter[str] = Counter()
     for equation in jaxpr.eqns:
         name = equation.primitive.name
         if name in COLLECTIVES:
-            total[name] += sum(_bytes(variable.aval) for variable in getattr(equation, COLLECTIVES[name]))
+            total[name] += sum(_num_bytes(variable.aval) for variable in getattr(equation, COLLECTIVES[name]))
             continue
         inner = [_in(program) for program in _programs(equation.params)]
         if name == "cond" and inner:
@@ -34,14 +35,14 @@ def _in(jaxpr: Any) -> Counter[str]:
     return total
 
 
-def _programs(parameters: dict[str, Any]) -> Iterator[Any]:
+def _programs(parameters: Mapping[str, object]) -> Iterator[Jaxpr]:
     for value in parameters.values():
         for one in value if isinstance(value, tuple | list) else (value,):
-            program = getattr(one, "jaxpr", one)
-            if hasattr(program, "eqns"):
+            program = one.jaxpr if isinstance(one, ClosedJaxpr) else one
+            if isinstance(program, Jaxpr):
                 yield program
 
 
-def _bytes(aval: Any) -> int:
+def _num_bytes(aval: jax.core.ShapedArray) -> int:
     size = int(np.prod(aval.shape))
     return size * (8 if jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key) else aval.dtype.itemsize)

@@ -1,8 +1,8 @@
-"""Times whole training: environment steps a second, where the time goes, compilation and memory.
+"""Times whole training: environment steps per second, the parts of an iteration, compilation and memory.
 
-A chunk is what `emcts train` runs between two looks of the host: acting, learning, and an evaluation at its end. The
-parts of an agent that plans are compiled once more, each alone, and timed in turns with chunks, so that a busy machine
-slows all alike.
+A chunk is one call of `trainer.advance`, as in `emcts train`: acting, learning, and an evaluation at its end. The parts
+of an agent that plans are compiled once more, each alone, and timed alternately with chunks, so that other load on the
+machine affects all of them.
 """
 
 import dataclasses
@@ -12,47 +12,51 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.machine import provenance
-from emcts.agents import catalogue
-from emcts.agents.mcts.acting import act
-from emcts.agents.mcts.agent import Agent
+from emcts.agents.catalogue import Registered
 from emcts.agents.mcts.learner import MctsLearner
 from emcts.agents.mcts.state import TrainState
-from emcts.agents.mcts.update import TrainingBatch, make_batch, update_networks
+from emcts.agents.mcts.update import TrainingBatch, make_batch, update
+from emcts.runs.config import override
 from emcts.training.seeds import SeedTrainer
 
+T = TypeVar("T")
 Row = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A preset with some settings changed, and the steps a second, of all seeds together, that it must reach."""
+    """A preset with some settings changed, and the steps per second of all seeds that it must reach.
+
+    `changes` are settings by their dotted path. `iterations_per_chunk` None is as many as between two evaluations.
+    """
 
     environment: str
     preset: str
     seeds: int
-    changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    changes: Mapping[str, object] = dataclasses.field(default_factory=dict)
     agent: str = "e-az"
     bar: float | None = None
-    authors: float | None = None  # steps a second of the authors' own program
-    iterations_per_chunk: int | None = None  # None: as many as there are between evaluations
+    authors: float | None = None  # steps per second of the authors' own program
+    iterations_per_chunk: int | None = None
 
     @property
     def name(self) -> str:
-        size = self.changes.get("size")
+        size = self.changes.get("env.size")
         return self.environment if size is None else f"{self.environment} {size} x {size}"
 
-    def trainer(self) -> SeedTrainer:
-        preset = catalogue.settings(self.environment, self.agent, self.preset)
-        settings = dataclasses.replace(preset, **self.changes)
+    def trainer(self) -> SeedTrainer[PyTree]:
+        catalogue = Registered()
+        settings = override(catalogue.settings(self.environment, self.agent, self.preset), self.changes)
         trainer = catalogue.trainer(self.environment, self.agent, settings, tuple(range(self.seeds)))
         if self.iterations_per_chunk is None:
             return trainer
@@ -61,58 +65,62 @@ class Case:
 
 CPU = (
     Case("subleq", "paper-subleq", 1, bar=540, authors=181, iterations_per_chunk=2),
-    Case("deep-sea", "default", 1, {"size": 40}),
-    Case("deep-sea", "default", 1, {"size": 20}, agent="e-mz", iterations_per_chunk=2),
+    Case("deep-sea", "default", 1, {"env.size": 40}),
+    Case("deep-sea", "default", 1, {"env.size": 20}, agent="e-mz", iterations_per_chunk=2),
 )
 GPU = (
     Case("subleq", "paper-subleq", 1, bar=5_000, authors=237),
-    Case("deep-sea", "default", 1, {"size": 40}),
-    Case("deep-sea", "default", 20, {"size": 40}),
-    Case("deep-sea", "default", 20, {"size": 40, "steps_between_evaluations": 500}, agent="e-mz"),
-    Case("minatar-breakout", "paper-minatar", 1, {"evaluation_steps": 100}),
+    Case("deep-sea", "default", 1, {"env.size": 40}),
+    Case("deep-sea", "default", 20, {"env.size": 40}),
+    Case("deep-sea", "default", 20, {"env.size": 40, "evaluation.every": 500}, agent="e-mz"),
+    Case("minatar-breakout", "paper-minatar", 1, {"evaluation.max_steps": 100}),
     Case("subleq", "paper-subleq", 16, bar=24_000, authors=237),
 )
-TINY = {"size": 4, "simulations": 2, "width": 8, "batch_size": 8, "updates_per_iteration": 2}
+TINY = {
+    "env.size": 4,
+    "search.simulations": 2,
+    "model.width": 8,
+    "replay.batch_size": 8,
+    "schedule.updates": 2,
+}
 SMOKE = (Case("deep-sea", "default", 2, TINY),)
-
-
 PARTS = ("acting", "reanalyse", "updates")
 
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """The parts of an iteration, each a compiled program of all seeds. They use up the state they are given."""
+    """The parts of an iteration, each a compiled program of all seeds. They may donate the state they are given."""
 
     acting: Callable[[TrainState], TrainState]
     reanalyse: Callable[[TrainState], TrainingBatch]
     updates: Callable[[TrainState, TrainingBatch], TrainState]
 
 
-def parts(agent: Agent) -> Parts:
-    """Sampling and the making of targets are one part, the updates that learn from them another."""
+def parts(learner: MctsLearner) -> Parts:
+    """Compiles the parts: sampling and targets are one, the updates of the networks another."""
 
-    def prepared(state: TrainState) -> TrainingBatch:
+    def reanalyse(state: TrainState) -> TrainingBatch:
         sample_key, target_key, _ = jax.random.split(state.key, 3)
-        return make_batch(agent, state, jnp.float32(0.5), sample_key, target_key)
+        return make_batch(learner, state, jnp.float32(0.5), sample_key, target_key)
 
-    def updated(state: TrainState, training_batch: TrainingBatch) -> TrainState:
+    def updates(state: TrainState, batch: TrainingBatch) -> TrainState:
         _, _, update_key = jax.random.split(state.key, 3)
-        return update_networks(agent, state, training_batch, update_key)[0]
+        return update(learner, state, batch, update_key)[0]
 
     return Parts(
-        acting=jax.jit(jax.vmap(lambda state: act(agent, state)[0]), donate_argnums=0),
-        reanalyse=jax.jit(jax.vmap(prepared)),
-        updates=jax.jit(jax.vmap(updated), donate_argnums=0),
+        acting=jax.jit(jax.vmap(lambda state: learner.act(state)[0]), donate_argnums=0),
+        reanalyse=jax.jit(jax.vmap(reanalyse)),
+        updates=jax.jit(jax.vmap(updates), donate_argnums=0),
     )
 
 
 @dataclasses.dataclass
 class Stopwatch:
-    """Seconds of each kind of call, in the order of calls; the first of a kind compiles."""
+    """The seconds of calls, by name and in order; the first call of a name compiles."""
 
     seconds: dict[str, list[float]] = dataclasses.field(default_factory=dict)
 
-    def __call__(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    def __call__(self, name: str, function: Callable[..., T], *arguments: PyTree) -> T:
         start = time.perf_counter()
         result = jax.block_until_ready(function(*arguments))
         self.seconds.setdefault(name, []).append(time.perf_counter() - start)
@@ -123,26 +131,26 @@ class Stopwatch:
 
 
 def measure(case: Case, rounds: int, seconds: float) -> Row:
-    """Rounds of a chunk and its parts, until there were `rounds`, or after three once `seconds` are over."""
+    """Times rounds of a chunk and its parts: `rounds`, or at least three if they take more than `seconds`."""
     trainer = case.trainer()
     learner, clock = trainer.learner, Stopwatch()
-    timed = parts(learner.agent) if isinstance(learner, MctsLearner) else None
+    timed = parts(learner) if isinstance(learner, MctsLearner) else None
     state = trainer.init()
     state_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     state, progress = clock("chunk", trainer.advance, state)
-    while progress.env_steps < learner.schedule.warm_up:
+    while progress.env_steps < learner.schedule.warmup_steps:
         state, progress = trainer.advance(state)
     began = time.perf_counter()
     for turn in range(rounds + 1):  # the first compiles the parts
         if timed is not None:
             state = clock("acting", timed.acting, state)
-            training_batch = clock("reanalyse", timed.reanalyse, state)
-            state = clock("updates", timed.updates, state, training_batch)
+            batch = clock("reanalyse", timed.reanalyse, state)
+            state = clock("updates", timed.updates, state, batch)
         if turn == rounds or (turn >= 3 and time.perf_counter() - began > seconds):
             break
         state, _ = clock("chunk", trainer.advance, state)
     chunk = clock.median("chunk")
-    of_part = {name: clock.median(name) for name in PARTS if timed is not None}
+    part_seconds = {name: clock.median(name) for name in PARTS if timed is not None}
     return {
         "case": case.name,
         "agent": case.agent,
@@ -153,8 +161,8 @@ def measure(case: Case, rounds: int, seconds: float) -> Row:
         "authors": case.authors,
         "iterations_per_chunk": trainer.iterations_per_chunk,
         "iteration_ms": 1e3 * chunk / trainer.iterations_per_chunk,
-        **{f"{name}_ms": 1e3 * took for name, took in of_part.items()},
-        **{f"{name}_share": took / sum(of_part.values()) for name, took in of_part.items()},
+        **{f"{name}_ms": 1e3 * took for name, took in part_seconds.items()},
+        **{f"{name}_share": took / sum(part_seconds.values()) for name, took in part_seconds.items()},
         "compile_s": max(clock.seconds["chunk"][0] - chunk, 0.0),
         "state_mib_per_seed": state_bytes / case.seeds / 2**20,
         "peak_mib": _peak_mebibytes(),
@@ -162,10 +170,10 @@ def measure(case: Case, rounds: int, seconds: float) -> Row:
 
 
 def cases(*, smoke: bool = False) -> tuple[Case, ...]:
-    """What is measured on this machine; a CPU gets one seed."""
+    """Returns the cases for this machine; on a CPU they have one seed."""
     chosen = SMOKE if smoke else GPU if jax.default_backend() == "gpu" else CPU
     has_pgx = importlib.util.find_spec("pgx") is not None
-    return tuple(case for case in chosen if has_pgx or case.environment not in catalogue.MINATAR)
+    return tuple(case for case in chosen if has_pgx or not case.environment.startswith("minatar-"))
 
 
 def main(*, smoke: bool = False, out: Path | None = None) -> None:
@@ -185,7 +193,7 @@ def main(*, smoke: bool = False, out: Path | None = None) -> None:
 
 
 def _peak_mebibytes() -> float | None:
-    """The most that this process has had on the device so far, where the device tells."""
+    """Returns the peak memory of this process on the device, if the device reports it."""
     stats = jax.devices()[0].memory_stats() or {}
     peak = stats.get("peak_bytes_in_use")
     return None if peak is None else peak / 2**20
@@ -210,7 +218,7 @@ def _speed(rows: list[Row]) -> Table:
 
 
 def _shares(rows: list[Row]) -> Table:
-    columns = ("agent", "seeds", "ms", *PARTS, "MiB a seed", "peak MiB")
+    columns = ("agent", "seeds", "ms", *PARTS, "MiB/seed", "peak MiB")
     table = _table("an iteration, its parts, and memory", columns)
     for row in rows:
         shares = [f"{row[f'{part}_share']:.0%}" if f"{part}_share" in row else "" for part in PARTS]

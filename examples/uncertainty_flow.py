@@ -1,25 +1,30 @@
-"""Draws how uncertainty flows up a small search tree: the picture of docs/uncertainty.md.
+"""Draws the propagation of uncertainty in a small search tree: the figure of docs/uncertainty.md.
 
 python examples/uncertainty_flow.py docs/uncertainty-flow.png
 """
 
 import sys
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import matplotlib
+from jaxtyping import Array, Int
+from matplotlib.axes import Axes
 
 import emcts
+from emcts.types import Key, Params
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 DISCOUNT = 0.9
+State = tuple[Int[Array, "B"], Int[Array, "B"]]  # depth and corridor
 
 
-def corridors(params: Any, key: Any, action: Any, state: Any) -> Any:
-    """Two corridors. The left one (action 0) is known and pays a little; the right one was never entered."""
+def corridors(
+    params: Params, key: Key, action: Int[Array, "B"], state: State
+) -> tuple[emcts.RecurrentFnOutput, State]:
+    """Two corridors. The left one (action 0) is known and has small rewards; the right one was never entered."""
     depth, side = state
     side = jnp.where(depth == 0, action, side)
     unknown = side == 1
@@ -35,7 +40,7 @@ def corridors(params: Any, key: Any, action: Any, state: Any) -> Any:
     return step, (depth + 1, side)
 
 
-def search(beta: float) -> emcts.Tree:
+def search(beta: float) -> emcts.Tree[State]:
     root = emcts.RootFnOutput(
         prior_logits=jnp.zeros((1, 2)),
         value=jnp.array([0.4]),
@@ -45,7 +50,7 @@ def search(beta: float) -> emcts.Tree:
     return emcts.uct_policy(None, jax.random.key(0), root, corridors, 7, c=0.6, beta=beta).search_tree
 
 
-def draw(axis: Any, tree: emcts.Tree, title: str) -> None:
+def draw(axis: Axes, tree: emcts.Tree[State], title: str) -> None:
     children = tree.children_index[0]
 
     def place(node: int, x: float, width: float, depth: int) -> None:

@@ -1,10 +1,10 @@
-"""What a search is worth when the uncertainty that guides it is wrong.
+"""Measures how much a search helps when the uncertainty that guides it is wrong.
 
-Divers in Deep Sea with nothing to learn: they count every move, and know from the counts how uncertain each cell is, by
-the exact solution of the uncertainty Bellman equation. That solution is then made late, or noisy, as that of a network
-is. Some go by the best score of one step ahead, as AZ+UBE does, others search, as E-AZ does.
+Agents in Deep Sea with nothing to learn count all transitions, and compute from the counts the uncertainty of each cell
+by the exact solution of the uncertainty Bellman equation. That solution is then made late, or noisy, like that of a
+network. Some agents act by the best score of one-step lookahead, as AZ+UBE does, others search, as E-AZ does.
 
-python examples/wrong_uncertainty.py        # 40 x 40, 20 seas: some minutes on two CPU cores
+python examples/wrong_uncertainty.py        # 40 x 40, 20 seeds: some minutes on two CPU cores
 python examples/wrong_uncertainty.py 20
 """
 
@@ -22,19 +22,19 @@ import emcts
 from emcts.models.ube import horizon_factor
 from emcts.types import Key
 
-SEAS = 20
+SEEDS = 20
 BETA, DISCOUNT = 10.0, 0.995
-UNSEEN, EPSILON = 3.0, 0.01  # the variance of a move that was never made, and how fast it falls
+UNSEEN, EPSILON = 3.0, 0.01  # the variance of an unseen transition, and how fast it falls
 RIGHT = 1  # 0 is left
 LONGEST = 500  # episodes
 
-Counts = Float[Array, "B N N 2"]  # of moves, by row, column and action
-Ube = Float[Array, "B M N"]  # the variance of what follows; M is N + 1, and nothing follows the last row
+Counts = Float[Array, "B N N 2"]  # of transitions, by row, column and action
+Ube = Float[Array, "B M N"]  # variances of the returns; M is N + 1, and the last row is terminal
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a diver's uncertainty: episodes that it is late, and the log of a factor on every cell."""
+    """The fault of an agent's uncertainty: its delay in episodes, and the std of the log of a factor on every cell."""
 
     late: int = 0
     noise: float = 0.0
@@ -59,7 +59,7 @@ def columns_after(size: int, column: Int[Array, "K"]) -> Int[Array, "K 2"]:
 @jax.jit
 @jax.vmap
 def solve(counts: Float[Array, "N N 2"]) -> Float[Array, "M N"]:
-    """The variance of the best path from each cell, row by row from below."""
+    """Returns the variance of the best path from each cell, row by row from below."""
     size = len(counts)
     after = columns_after(size, jnp.arange(size))
 
@@ -75,87 +75,85 @@ def solve(counts: Float[Array, "N N 2"]) -> Float[Array, "M N"]:
 
 
 @functools.partial(jax.jit, static_argnames="simulations")
-def dive(counts: Counts, ube: Ube, key: Key, *, simulations: int) -> Counts:
-    """The counts after one more episode in each sea. With no simulations a diver looks one step ahead."""
-    seas, size = jnp.arange(len(counts)), counts.shape[1]
+def run_episode(counts: Counts, ube: Ube, key: Key, *, simulations: int) -> Counts:
+    """Returns the counts after one more episode of each seed. With 0 simulations an agent uses one-step lookahead."""
+    seeds, size = jnp.arange(len(counts)), counts.shape[1]
 
-    def step(_: None, key: Key, action: Array, cell: Array) -> tuple[emcts.RecurrentFnOutput, Array]:
+    def recurrent_fn(_: None, key: Key, action: Array, cell: Array) -> tuple[emcts.RecurrentFnOutput, Array]:
         row, column = cell[:, 0], cell[:, 1]
-        local = local_variance(counts[seas, jnp.minimum(row, size - 1), column, action])
-        row, column = jnp.minimum(row + 1, size), columns_after(size, column)[seas, action]
-        behind = jnp.maximum(ube[seas, row, column], horizon_factor(DISCOUNT, size - row) * local)
+        local = local_variance(counts[seeds, jnp.minimum(row, size - 1), column, action])
+        row, column = jnp.minimum(row + 1, size), columns_after(size, column)[seeds, action]
+        behind = jnp.maximum(ube[seeds, row, column], horizon_factor(DISCOUNT, size - row) * local)
         out = emcts.RecurrentFnOutput(
             reward=jnp.where(action == RIGHT, -0.01 / size, 0.0),
             discount=jnp.where(row < size, DISCOUNT, 0.0),
-            prior_logits=jnp.zeros((len(seas), 2)),
-            value=jnp.zeros(len(seas)),
+            prior_logits=jnp.zeros((len(seeds), 2)),
+            value=jnp.zeros(len(seeds)),
             reward_variance=local,
             value_variance=behind,
         )
         return out, jnp.stack([row, column], axis=-1)
 
-    def choose(key: Key, cell: Array) -> Int[Array, "B"]:
+    def select_action(key: Key, cell: Array) -> Int[Array, "B"]:
         root = emcts.RootFnOutput(
-            prior_logits=jnp.zeros((len(seas), 2)),
-            value=jnp.zeros(len(seas)),
+            prior_logits=jnp.zeros((len(seeds), 2)),
+            value=jnp.zeros(len(seeds)),
             embedding=cell,
-            value_variance=ube[seas, cell[:, 0], cell[:, 1]],
+            value_variance=ube[seeds, cell[:, 0], cell[:, 1]],
         )
         search = functools.partial(
-            emcts.muzero_policy, None, key, root, step, dirichlet_fraction=0.0, temperature=0.0
+            emcts.muzero_policy, None, key, root, recurrent_fn, dirichlet_fraction=0.0, temperature=0.0
         )
         if simulations:
             return jnp.argmax(search(simulations, beta=BETA).action_weights, axis=-1)
         plain = search(1).search_tree
-        return jnp.argmax(emcts.ube_root_scores(None, key, root, step, plain, beta=BETA), axis=-1)
+        return jnp.argmax(emcts.ube_root_scores(None, key, root, recurrent_fn, plain, beta=BETA), axis=-1)
 
-    def move(carry: tuple[Array, Array], key: Key) -> tuple[tuple[Array, Array], None]:
+    def env_step(carry: tuple[Array, Array], key: Key) -> tuple[tuple[Array, Array], None]:
         counts, cell = carry
-        action = choose(key, cell)
-        counts = counts.at[seas, cell[:, 0], cell[:, 1], action].add(1)
-        column = columns_after(size, cell[:, 1])[seas, action]
+        action = select_action(key, cell)
+        counts = counts.at[seeds, cell[:, 0], cell[:, 1], action].add(1)
+        column = columns_after(size, cell[:, 1])[seeds, action]
         return (counts, jnp.stack([cell[:, 0] + 1, column], axis=-1)), None
 
-    start = jnp.zeros((len(seas), 2), jnp.int32)
-    (after, _), _ = jax.lax.scan(move, (counts, start), jax.random.split(key, size))
+    start = jnp.zeros((len(seeds), 2), jnp.int32)
+    (after, _), _ = jax.lax.scan(env_step, (counts, start), jax.random.split(key, size))
     return after
 
 
-def steps_to_treasure(
-    size: int, simulations: int, fault: Fault, *, seas: int = SEAS
-) -> Float[np.ndarray, "B"]:
-    """The first time, of each sea; NaN for never. Half of the steps are of episodes that do not explore."""
+def steps_to_goal(size: int, simulations: int, fault: Fault, *, seeds: int = SEEDS) -> Float[np.ndarray, "B"]:
+    """Returns the steps to the goal of each seed; NaN for never. Half of them are in episodes that do not explore."""
     key = jax.random.key(0)
-    counts = jnp.zeros((seas, size, size, 2)) + _random_episode(seas, size)
+    counts = jnp.zeros((seeds, size, size, 2)) + _random_episode(seeds, size)
     known = deque([counts], maxlen=fault.late + 1)
-    first = np.full(seas, np.nan)
+    first = np.full(seeds, np.nan)
     for episode in range(1, LONGEST):
         found = np.asarray(counts[:, -1, -1, RIGHT] > 0)
         first[np.isnan(first) & found] = 2 * size * episode
         if not np.isnan(first).any():
             break
-        key, noise_key, dive_key = jax.random.split(key, 3)
+        key, noise_key, episode_key = jax.random.split(key, 3)
         ube = solve(known[0])
         ube *= jnp.exp(fault.noise * jax.random.normal(noise_key, ube.shape))
-        counts = dive(counts, ube, dive_key, simulations=simulations)
+        counts = run_episode(counts, ube, episode_key, simulations=simulations)
         known.append(counts)
     return first
 
 
-def _random_episode(seas: int, size: int) -> Float[np.ndarray, "B N N 2"]:
-    rng, counts, column = np.random.default_rng(0), np.zeros((seas, size, size, 2)), np.zeros(seas, int)
+def _random_episode(seeds: int, size: int) -> Float[np.ndarray, "B N N 2"]:
+    rng, counts, column = np.random.default_rng(0), np.zeros((seeds, size, size, 2)), np.zeros(seeds, int)
     for row in range(size):
-        action = rng.integers(2, size=seas)
-        counts[np.arange(seas), row, column, action] += 1
+        action = rng.integers(2, size=seeds)
+        counts[np.arange(seeds), row, column, action] += 1
         column = np.clip(column + 2 * action - 1, 0, size - 1)
     return counts
 
 
 def main(size: int) -> None:
-    print(f"Steps to the treasure of Deep Sea {size} x {size}, mean ± std of {SEAS} seas")
-    print(f"{'uncertainty':>16} {'one step ahead':>18} {'10 simulations':>18} {'50 simulations':>18}")
+    print(f"Steps to the goal of Deep Sea {size} x {size}, mean ± std of {SEEDS} seeds")
+    print(f"{'uncertainty':>16} {'one-step lookahead':>18} {'10 simulations':>18} {'50 simulations':>18}")
     for fault in FAULTS:
-        times = [steps_to_treasure(size, simulations, fault) for simulations in (0, 10, 50)]
+        times = [steps_to_goal(size, simulations, fault) for simulations in (0, 10, 50)]
         print(f"{fault!s:>16}", *(f"{f'{x.mean():,.0f} ± {x.std():,.0f}':>18}" for x in times), flush=True)
 
 

@@ -1,10 +1,10 @@
 """Epistemic Monte Carlo tree search in JAX.
 
-Everything mctx offers under the same names, and beside each value the epistemic uncertainty of it.
+All public names of mctx, and the epistemic uncertainty of each value.
 """
 
+from emcts.search.backup import beta_for_confidence, correlated, independent
 from emcts.search.policies import gumbel_muzero_policy, muzero_policy, uct_policy
-from emcts.search.propagation import beta_for_confidence, correlated, independent
 from emcts.search.qtransforms import (
     qtransform_by_min_max,
     qtransform_by_parent_and_siblings,
@@ -21,10 +21,10 @@ from emcts.search.selection import (
     uct_action_selection,
 )
 from emcts.search.stochastic import stochastic_muzero_policy
+from emcts.search.traversal.backend import PLAIN as plain_backend
+from emcts.search.traversal.backend import Backend
 from emcts.search.tree import SearchSummary, Tree
 from emcts.search.ube import ube_root_scores
-from emcts.search.walkers import PLAIN as plain_walker
-from emcts.search.walkers import Walker
 from emcts.types import (
     ChanceRecurrentFnOutput,
     DecisionRecurrentFnOutput,
@@ -39,6 +39,7 @@ from emcts.types import (
 __version__ = "0.1.0"
 
 __all__ = (
+    "Backend",
     "ChanceRecurrentFnOutput",
     "DecisionRecurrentFnOutput",
     "GumbelMuZeroExtraData",
@@ -52,7 +53,6 @@ __all__ = (
     "RootFnOutput",
     "SearchSummary",
     "Tree",
-    "Walker",
     "beta_for_confidence",
     "correlated",
     "gumbel_muzero_interior_action_selection",
@@ -61,7 +61,7 @@ __all__ = (
     "independent",
     "muzero_action_selection",
     "muzero_policy",
-    "plain_walker",
+    "plain_backend",
     "qtransform_by_min_max",
     "qtransform_by_parent_and_siblings",
     "qtransform_completed_by_mix_value",

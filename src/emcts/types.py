@@ -1,7 +1,7 @@
-"""Small records that pass between a model, the search and whoever called it.
+"""Small records that pass between a model, the search and its caller.
 
-Letters used in every shape: `B` batch, `N` nodes of a tree, `A` actions, `C` chance outcomes.
-A variance is always epistemic: what the model does not know, not what the world randomises.
+Letters in every shape: `B` batch, `N` nodes of a tree, `A` actions, `C` chance outcomes.
+A variance is always epistemic: uncertainty of the model, not randomness of the environment.
 """
 
 import dataclasses
@@ -13,38 +13,48 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 T = TypeVar("T")
-RecordT = TypeVar("RecordT", bound=type)
+T_co = TypeVar("T_co", covariant=True)
 SelfT = TypeVar("SelfT")
+RecordT = TypeVar("RecordT", bound=type)
 
 Params = PyTree
 Key = PRNGKeyArray | Array
 RecurrentState = PyTree
-Scalar = Any  # one number, as a Python float or as an array
+Scalar = int | float | Array  # one number
 Number = ArrayLike  # one number, or an array of them
 JSON = bool | int | float | str | Sequence[object] | Mapping[str, object] | None
+MaybeArray = Any  # an array or None: callers know which
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def record(cls: RecordT) -> RecordT:
-    """A frozen dataclass whose fields are the children of a pytree.
+    """Makes a class a frozen dataclass and a pytree, with its fields as children.
 
-    Rebuilding one from leaves skips `__init__`: JAX puts placeholders and batches into the fields, to which the
-    shapes that the fields declare do not apply.
+    A field with `metadata={"static": True}` belongs to the tree's structure instead. Rebuilding a record from leaves
+    skips `__init__`: JAX puts placeholders and batches into the fields, to which the declared shapes do not apply.
     """
     dataclasses.dataclass(frozen=True)(cls)
-    names = [field.name for field in dataclasses.fields(cls)]
+    fields = dataclasses.fields(cls)
+    static = [field.name for field in fields if field.metadata.get("static", False)]
+    names = [field.name for field in fields if field.name not in static]
     keys = [jax.tree_util.GetAttrKey(name) for name in names]
 
-    def flatten(value: Any) -> tuple[list[Any], None]:
-        return [getattr(value, name) for name in names], None
+    def structure(value: object) -> tuple[object, ...]:
+        return tuple(getattr(value, name) for name in static)
 
-    def flatten_with_keys(value: Any) -> tuple[list[tuple[Any, Any]], None]:
-        return [(key, getattr(value, name)) for key, name in zip(keys, names, strict=True)], None
+    def flatten(value: object) -> tuple[list[object], tuple[object, ...]]:
+        return [getattr(value, name) for name in names], structure(value)
 
-    def unflatten(_: None, children: Iterable[Any]) -> Any:
-        value: Any = object.__new__(cls)
+    def flatten_with_keys(value: object) -> tuple[list[tuple[object, object]], tuple[object, ...]]:
+        children = [(key, getattr(value, name)) for key, name in zip(keys, names, strict=True)]
+        return children, structure(value)
+
+    def unflatten(structure: tuple[object, ...], children: Iterable[object]) -> object:
+        value: object = object.__new__(cls)
         for name, child in zip(names, children, strict=True):
             object.__setattr__(value, name, child)
+        for name, constant in zip(static, structure, strict=True):
+            object.__setattr__(value, name, constant)
         return value
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
@@ -54,69 +64,70 @@ def record(cls: RecordT) -> RecordT:
 class Replaceable:
     """Gives a record `replace(field=new)`, which returns a changed copy."""
 
-    def replace(self: SelfT, **changes: Any) -> SelfT:
+    def replace(self: SelfT, **changes: object) -> SelfT:
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
 
 @record
 class RootFnOutput(Replaceable):
-    """What the model says of the root. `value_variance` None means that the value is known."""
+    """The model's output for the root. `value_variance` None means that the value is known."""
 
-    prior_logits: Any  # [B, A]
-    value: Any  # [B]
+    prior_logits: Array  # [B, A]
+    value: Array  # [B]
     embedding: RecurrentState  # [B, ...]
-    value_variance: Any = None  # [B] or None
+    value_variance: MaybeArray = None  # [B]
 
 
 @record
 class RecurrentFnOutput(Replaceable):
-    """What the model says of one transition and of the state it leads to.
+    """The model's output for one transition and for the state it leads to.
 
-    `discount` stands between `reward` and `value`; 0 ends the episode, and cuts value and variance alike.
+    `discount` applies to `value`; 0 ends the episode, and cuts off value and variance alike.
     """
 
-    reward: Any  # [B]
-    discount: Any  # [B]
-    prior_logits: Any  # [B, A]
-    value: Any  # [B]
-    reward_variance: Any = None  # [B] or None
-    value_variance: Any = None  # [B] or None
+    reward: Array  # [B]
+    discount: Array  # [B]
+    prior_logits: Array | None  # [B, A]; a search needs them
+    value: Array  # [B]
+    reward_variance: MaybeArray = None  # [B]
+    value_variance: MaybeArray = None  # [B]
 
 
 @record
 class DecisionRecurrentFnOutput(Replaceable):
-    """What the model says of an afterstate: an action was taken, chance has not answered yet."""
+    """The model's output for an afterstate: after an action, before the chance outcome."""
 
-    chance_logits: Any  # [B, C]
-    afterstate_value: Any  # [B]
-    afterstate_value_variance: Any = None  # [B] or None
+    chance_logits: Array  # [B, C]
+    afterstate_value: Array  # [B]
+    afterstate_value_variance: MaybeArray = None  # [B]
 
 
 @record
 class ChanceRecurrentFnOutput(Replaceable):
-    """What the model says of the state that a chance outcome leads to."""
+    """The model's output for the state that a chance outcome leads to."""
 
-    action_logits: Any  # [B, A]
-    value: Any  # [B]
-    reward: Any  # [B]
-    discount: Any  # [B]
-    reward_variance: Any = None  # [B] or None
-    value_variance: Any = None  # [B] or None
+    action_logits: Array  # [B, A]
+    value: Array  # [B]
+    reward: Array  # [B]
+    discount: Array  # [B]
+    reward_variance: MaybeArray = None  # [B]
+    value_variance: MaybeArray = None  # [B]
 
 
 @record
-class PolicyOutput(Replaceable, Generic[T]):
-    """What a search policy proposes, and the tree it comes from.
+class PolicyOutput(Replaceable, Generic[T_co]):
+    """The action that a search policy selects, and the tree it comes from.
 
     `action_weights` sum to one: the targets of a policy network.
     """
 
-    action: Any  # [B]
-    action_weights: Any  # [B, A]
-    search_tree: T
+    action: Array  # [B]
+    action_weights: Array  # [B, A]
+    search_tree: T_co
 
 
 Action = Int[Array, "..."]
+# An output is one of the records above, or mctx's record of the same name.
 RecurrentFn = Callable[[Params, Key, Action, RecurrentState], tuple[Any, RecurrentState]]
 DecisionRecurrentFn = Callable[[Params, Key, Action, RecurrentState], tuple[Any, RecurrentState]]
 ChanceRecurrentFn = Callable[[Params, Key, Action, RecurrentState], tuple[Any, RecurrentState]]

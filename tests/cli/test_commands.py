@@ -1,8 +1,9 @@
 """The real command line, end to end: train, resume, evaluate, plot and list real agents."""
 
+import dataclasses
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,56 +29,56 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_a_run_in_deep_sea_from_its_start_to_its_figure(capsys: pytest.CaptureFixture[str]) -> None:
-    tiny = options({**DEEP_SEA, "total_env_steps": 200})
-    main(["train", "deep-sea", "--agent", "e-az", "--seeds", "2", "--out", "runs/sea", *tiny])
-    assert "finished: 200 steps of each seed in runs/sea" in capsys.readouterr().out
-    main(["resume", "runs/sea", "--steps", "1000"])
+    tiny = options({**DEEP_SEA, "steps": 200})
+    main(["train", "deep-sea", "--agent", "e-az", "--seeds", "2", "--out", "runs/tiny", *tiny])
+    assert "finished: 200 steps of each seed in runs/tiny" in capsys.readouterr().out
+    main(["resume", "runs/tiny", "--steps", "1000"])
     assert "resumes from step 200\n" in capsys.readouterr().out
-    folder = Folder.open(Path("runs/sea"))
+    folder = Folder.open(Path("runs/tiny"))
     lines = folder.metrics.read()
     assert [(line["seed"], line["env_steps"]) for line in lines] == [
         (seed, 100 * (k + 1)) for k in range(10) for seed in (0, 1)
     ]
     assert Checkpoints(folder.checkpoints).steps()[-1] == 1000
     np.testing.assert_allclose([line["return"] for line in lines[-2:]], 0.99, atol=1e-4)
-    config = json.loads(Path("runs/sea/config.json").read_text())
-    assert config["settings"]["size"] == 5
-    assert config["settings"]["total_env_steps"] == 1000
+    config = json.loads(Path("runs/tiny/config.json").read_text())
+    assert config["settings"]["env"]["size"] == 5
+    assert config["settings"]["steps"] == 1000
 
-    main(["evaluate", "runs/sea", "--episodes", "2"])
-    evaluation = json.loads(Path("runs/sea/evaluation.json").read_text())
+    main(["evaluate", "runs/tiny", "--episodes", "2"])
+    evaluation = json.loads(Path("runs/tiny/evaluation.json").read_text())
     assert [seed["seed"] for seed in evaluation["seeds"]] == [0, 1]
     np.testing.assert_allclose([seed["return"] for seed in evaluation["seeds"]], 0.99, atol=1e-4)
     assert evaluation["mean"]["length"] == 5
-    main(["plot", "runs/sea"])
-    assert Path("runs/sea/figure.png").read_bytes().startswith(b"\x89PNG")
+    main(["plot", "runs/tiny"])
+    assert Path("runs/tiny/figure.png").read_bytes().startswith(b"\x89PNG")
     capsys.readouterr()
     main(["runs"])
     out = capsys.readouterr().out
-    for word in ("runs/sea", "deep-sea", "e-az", "1,000 of 1,000", "finished"):
+    for word in ("runs/tiny", "deep-sea", "e-az", "1,000 of 1,000", "finished"):
         assert word in out
 
 
 def test_a_run_without_search(capsys: pytest.CaptureFixture[str]) -> None:
-    tiny = options({**BDQN, "size": 4, "total_env_steps": 300})
-    main(["train", "deep-sea", "--agent", "bdqn", "--seeds", "2", "--out", "runs/sea", *tiny])
-    main(["resume", "runs/sea", "--steps", "800"])
+    tiny = options({**BDQN, "env.size": 4, "steps": 300})
+    main(["train", "deep-sea", "--agent", "bdqn", "--seeds", "2", "--out", "runs/tiny", *tiny])
+    main(["resume", "runs/tiny", "--steps", "800"])
     assert "resumes from step 300\n" in capsys.readouterr().out
-    main(["evaluate", "runs/sea", "--episodes", "2"])
-    evaluation = json.loads(Path("runs/sea/evaluation.json").read_text())
+    main(["evaluate", "runs/tiny", "--episodes", "2"])
+    evaluation = json.loads(Path("runs/tiny/evaluation.json").read_text())
     np.testing.assert_allclose([seed["return"] for seed in evaluation["seeds"]], 0.99, atol=1e-4)
-    lines = Folder.open(Path("runs/sea")).metrics.read()
+    lines = Folder.open(Path("runs/tiny")).metrics.read()
     assert [line["env_steps"] for line in lines[::2]] == list(range(100, 801, 100))
     assert {"loss", "loss_value", "uncertainty"} <= lines[-1].keys()
 
 
-def test_help_tells_the_presets_of_each_kind_of_agent(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_the_presets_of_each_kind_of_agent(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["train", "subleq", "--help"])
-    told = capsys.readouterr().out
-    assert "presets of subleq for e-az, az-ube, az: default, paper-subleq\n" in told
-    assert "presets of subleq for bdqn: default\n" in told
-    assert "Bootstrapped DQN with randomised priors, which explores without planning" in told
+    printed = capsys.readouterr().out
+    assert "presets of subleq for e-az, az-ube, az: default, paper-subleq\n" in printed
+    assert "presets of subleq for e-mz, mz-ube, mz, bdqn: default\n" in printed
+    assert "Bootstrapped DQN with randomised priors, which explores without planning" in printed
 
 
 def test_programs_that_solve_a_task_are_kept() -> None:
@@ -104,54 +105,69 @@ def test_programs_that_solve_a_task_are_kept() -> None:
         (("deep-sea", "--agent", "e-ax"), "unknown agent 'e-ax': did you mean 'e-az'?"),
         (("deep-sea", "--agent", "az", "--preset", "paper-deep-se"), "did you mean 'paper-deep-sea'?"),
         (
-            ("deep-sea", "--agent", "e-az", "--novelty", "count"),
-            "unknown novelty 'count': did you mean 'counts'?",
+            ("deep-sea", "--agent", "e-az", "--novelty.kind", "count"),
+            "unknown novelty.kind 'count': did you mean 'counts'?",
         ),
         (
-            ("deep-sea", "--agent", "az", "--reanalyse-rule", "pct"),
-            "unknown reanalyse_rule 'pct': did you mean 'puct'?",
+            ("deep-sea", "--agent", "az", "--targets.search", "pct"),
+            "unknown targets.search 'pct': did you mean 'puct'?",
         ),
-        (("deep-sea", "--agent", "e-az", "--leaf-horizon", "episodes"), "did you mean 'episode'?"),
-        (("subleq", "--agent", "e-az", "--novelty", "sets"), "unknown novelty 'sets': did you mean 'set'?"),
-        (("subleq", "--agent", "e-az", "--hash-of", "ful"), "unknown hash_of 'ful': did you mean 'full'?"),
-        (("subleq", "--agent", "az", "--seen", "action"), "unknown seen 'action': did you mean 'acting'?"),
-        (("subleq", "--agent", "az", "--task", "identiy"), "identity"),
+        (("deep-sea", "--agent", "e-az", "--novelty.leaf-horizon", "episodes"), "did you mean 'episode'?"),
+        (("subleq", "--agent", "e-az", "--novelty.kind", "hash-sets"), "did you mean 'hash-set'?"),
+        (
+            ("subleq", "--agent", "e-az", "--novelty.input", "ful"),
+            "unknown novelty.input 'ful': did you mean 'full'?",
+        ),
+        (
+            ("subleq", "--agent", "az", "--novelty.update", "action"),
+            "unknown novelty.update 'action': did you mean 'acting'?",
+        ),
+        (("subleq", "--agent", "az", "--env.task", "identiy"), "identity"),
         (("subleq", "--agent", "bdqn", "--preset", "paper-subleq"), "unknown preset 'paper-subleq'"),
-        (("deep-sea", "--agent", "bdqn", "--mask-probability", "0"), "mask_probability is 0.0: give a share"),
-        (("deep-sea", "--agent", "bdqn", "--hidden", "50", "0"), "hidden layers of [50, 0] units"),
-        (("deep-sea", "--agent", "bdqn", "--ensemble-size", "0"), "an ensemble of 0: give at least 1"),
-        (("deep-sea", "--agent", "bdqn", "--moves-per-update", "0"), "schedule.moves is 0"),
-        (("deep-sea", "--agent", "bdqn", "--evaluation-episodes", "0"), "evaluation.episodes is 0"),
-        (("deep-sea", "--agent", "bdqn", "--replay-capacity", "100"), "does not hold a warm_up of 128"),
-        (("subleq", "--agent", "az", "--max-words", "99"), "has room for 1 to"),
-        (("deep-sea", "--agent", "e-az", "--size", "1"), "Deep Sea of size 1: give a size from 2 to 100"),
-        (("deep-sea", "--agent", "e-az", "--episodes", "0"), "at least one lane"),
-        (("deep-sea", "--agent", "e-az", "--batch-size", "-3"), "memory.batch_size is -3: give at least 1"),
-        (("deep-sea", "--agent", "e-az", "--replay-capacity", "50"), "holds less than one batch of 256"),
-        (("deep-sea", "--agent", "e-az", "--moves-per-iteration", "0"), "schedule.moves is 0"),
-        (("deep-sea", "--agent", "e-az", "--updates-per-iteration", "-1"), "schedule.updates is -1"),
-        (("deep-sea", "--agent", "e-az", "--evaluation-episodes", "0"), "evaluation.episodes is 0"),
         (
-            ("deep-sea", "--agent", "e-az", "--warm-up", "0", "--value-moves", "9"),
-            "learning begins after 5 moves, and a sample needs 10: raise warm_up to 20 or more",
+            ("deep-sea", "--agent", "bdqn", "--ensemble.mask-probability", "0"),
+            "mask_probability is 0.0: give a share",
+        ),
+        (("deep-sea", "--agent", "bdqn", "--ensemble.hidden", "50", "0"), "hidden layers of [50, 0] units"),
+        (("deep-sea", "--agent", "bdqn", "--ensemble.size", "0"), "an ensemble of 0: give at least 1"),
+        (("deep-sea", "--agent", "bdqn", "--schedule.rollout-length", "0"), "schedule.rollout_length is 0"),
+        (("deep-sea", "--agent", "bdqn", "--evaluation.episodes", "0"), "evaluation.episodes is 0"),
+        (("deep-sea", "--agent", "bdqn", "--replay.capacity", "100"), "does not hold warmup_steps of 128"),
+        (("subleq", "--agent", "az", "--env.max-words", "99"), "has room for 1 to"),
+        (("deep-sea", "--agent", "e-az", "--env.size", "1"), "Deep Sea of size 1: give a size from 2 to 100"),
+        (("deep-sea", "--agent", "e-az", "--schedule.num-envs", "0"), "num_exploiting is 1: give 0 to 0"),
+        (
+            ("deep-sea", "--agent", "e-az", "--replay.batch-size", "-3"),
+            "replay.batch_size is -3: give at least 1",
+        ),
+        (("deep-sea", "--agent", "e-az", "--replay.capacity", "50"), "holds less than one batch of 256"),
+        (("deep-sea", "--agent", "e-az", "--schedule.rollout-length", "0"), "schedule.rollout_length is 0"),
+        (("deep-sea", "--agent", "e-az", "--schedule.updates", "-1"), "schedule.updates is -1"),
+        (("deep-sea", "--agent", "e-az", "--evaluation.episodes", "0"), "evaluation.episodes is 0"),
+        (
+            ("deep-sea", "--agent", "e-az", "--schedule.warmup-steps", "0", "--targets.value-steps", "9"),
+            "updates begin after 5 steps of each episode, and a sample needs 10: raise warmup_steps to 20 or more",
         ),
         (
-            ("subleq", "--agent", "az", "--replay-capacity", "64", "--batch-size", "64"),
-            "holds 1 moves of 128 lanes, and a sample needs 2: raise capacity to 256 or more",
+            ("subleq", "--agent", "az", "--replay.capacity", "64", "--replay.batch-size", "64"),
+            "holds 1 steps of 128 parallel episodes, and a sample needs 2: raise capacity to 256 or more",
         ),
-        (("deep-sea", "--agent", "e-az", "--total-env-steps", "0"), "total_env_steps is 0: give at least 1"),
-        (("deep-sea", "--agent", "e-az", "--reanalysed", "2"), "fraction is 2.0: give a share from 0 to 1"),
+        (("deep-sea", "--agent", "e-az", "--steps", "0"), "total_env_steps is 0: give at least 1"),
         (
-            ("deep-sea", "--agent", "e-az", "--ube-moves", "-1"),
-            "follows -1 moves of the story: give 0 or more",
-        ),
-        (
-            ("deep-sea", "--agent", "e-az", "--discount", "1", "--leaf-horizon", "endless"),
-            "discount of 1 bounds no endless sum: give --leaf-horizon episode",
+            ("deep-sea", "--agent", "e-az", "--targets.fraction", "2"),
+            "fraction is 2.0: give a number from 0 to 1",
         ),
         (
-            ("subleq", "--agent", "e-az", "--exploiting-episodes", "0"),
-            "exploiting_episodes is 0: give 1 to 128",
+            ("deep-sea", "--agent", "e-az", "--targets.ube-steps", "-1"),
+            "a UBE target of -1 steps: give 0 or more",
+        ),
+        (
+            ("deep-sea", "--agent", "e-az", "--search.discount", "1", "--novelty.leaf-horizon", "endless"),
+            "discount of 1 bounds no endless sum: give --novelty.leaf-horizon episode",
+        ),
+        (
+            ("subleq", "--agent", "e-az", "--exploration.num-exploiting", "129"),
+            "num_exploiting is 129: give 0 to 128",
         ),
     ],
 )
@@ -165,7 +181,10 @@ def test_what_cannot_be_trained_is_refused(
 def test_an_agent_that_an_environment_does_not_have_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(cast(dict[str, str], catalogue.AGENTS), "diver", "lives in Deep Sea alone")
-    told = refused(capsys, "train", "subleq", "--agent", "diver")
-    assert "there is no agent 'diver' for subleq: choose one of e-az, az-ube, az" in told
-    assert "diver" not in catalogue.agents("subleq")
+    entry = catalogue.ENVIRONMENTS["subleq"]
+    simulator = {"simulator": entry.presets["simulator"]}
+    monkeypatch.setitem(catalogue.ENVIRONMENTS, "subleq", dataclasses.replace(entry, presets=simulator))
+    printed = refused(capsys, "train", "subleq", "--agent", "e-mz")
+    assert "unknown agent 'e-mz': did you mean 'e-az'? Choose one of e-az, az-ube, az" in printed
+    with pytest.raises(ValueError, match="no agent 'bdqn' for subleq: choose one of e-az, az-ube, az"):
+        catalogue.installed().settings("subleq", "bdqn")

@@ -1,52 +1,18 @@
-"""`emcts reproduce` from end to end: with toys, to see how a sweep goes on, and in Deep Sea for real, made small."""
+"""`emcts reproduce` from end to end: on toys, to test how a sweep continues, and on small Deep Sea with real agents."""
 
 import json
 import os
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from matplotlib.figure import Figure
 
 from emcts.cli import main
-from emcts.cli import reproduce as command
-from emcts.experiments.curves import curves_table, draw_curves
-from emcts.experiments.evidence import Evidence
-from emcts.experiments.experiment import Experiment
-from emcts.experiments.first_times import summary_table
-from emcts.experiments.results import Tables
-from tests.experiments.toys import RUNNER, WALKER
-from tests.runs.toy import ToyCatalogue, ToyTrainer
+from tests.runs.toy import ToyTrainer
 
 
-def analyse(evidence: Sequence[Evidence]) -> Tables:
-    seeds = [line for one in evidence for line in one.seeds()]
-    return {"curves": curves_table(evidence, ["return"]), "summary": summary_table(seeds, "solved_step")}
-
-
-def draw(tables: Tables) -> Figure:
-    figure = Figure()
-    draw_curves(figure.subplots(), tables["curves"], "return")
-    return figure
-
-
-TOY = Experiment(
-    "toy", "walks", (WALKER, RUNNER), (), analyse, draw, {"summary": ("label", "seeds", "found")}
-)
-
-
-@pytest.fixture
-def toys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In a folder of its own, with the toy catalogue and an experiment of toys."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("emcts.agents.catalogue.installed", ToyCatalogue)
-    monkeypatch.setattr("emcts.runs.logging.run_writer.draw_run", lambda folder, out: out)
-    monkeypatch.setattr(command, "EXPERIMENTS", {"toy": TOY})
-
-
-def said(capsys: pytest.CaptureFixture[str]) -> str:
+def output(capsys: pytest.CaptureFixture[str]) -> str:
     return " ".join(capsys.readouterr().out.split())
 
 
@@ -58,26 +24,28 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 @pytest.mark.usefixtures("toys")
-def test_from_the_sweep_to_the_picture(capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_the_sweep_to_the_figure(capsys: pytest.CaptureFixture[str]) -> None:
     main(["reproduce", "toy"])
-    out = said(capsys)
+    out = output(capsys)
     assert "run 4 of 4: Runner, 2 seeds, in runs/reproduce/run-seeds-1000-1001" in out
     assert "sweep: 4 of 4 runs over, 100% of the steps, 0:00:00 left" in out
     assert "Walker 5 3" in out, "the first seed of each of the three runs"
-    made = json.loads(Path("results/toy/made.json").read_text())
-    assert made["command"] == "emcts reproduce toy"
-    assert [(run["row"], run["seeds"]) for run in made["runs"]][-1] == ("run", [1000, 1001])
-    assert {"commit", "device", "versions"} <= set(made)
+    provenance = json.loads(Path("results/toy/made.json").read_text())
+    assert provenance["command"] == "emcts reproduce toy"
+    assert [(run["row"], run["seeds"]) for run in provenance["runs"]][-1] == ("run", [1000, 1001])
+    assert {"commit", "device", "versions"} <= set(provenance)
     before = Path("results/toy/toy.png").read_bytes()
     Path("results/toy/toy.png").unlink()
     main(["reproduce", "toy", "--from-results"])
     assert Path("results/toy/toy.png").read_bytes() == before
     main(["reproduce", "toy"])
-    assert "run 1 of 4" not in said(capsys), "nothing is left to run"
+    assert "run 1 of 4" not in output(capsys), "nothing is left to run"
 
 
 @pytest.mark.usefixtures("toys")
-def test_a_stopped_sweep_goes_on(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_sweep_continues(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = ToyTrainer.advance
 
     def advance(self: ToyTrainer, state: Any) -> Any:
@@ -91,11 +59,11 @@ def test_a_stopped_sweep_goes_on(capsys: pytest.CaptureFixture[str], monkeypatch
         with pytest.raises(SystemExit) as caught:
             main(["reproduce", "toy", "--agents", "walker"])
     assert caught.value.code == 143
-    assert "the sweep goes on with the same command" in said(capsys)
+    assert "the same command continues the sweep" in output(capsys)
     assert not Path("results").exists()
     first = Path("runs/reproduce/walk-seeds-1000-1001/metrics.jsonl").stat().st_mtime_ns
     main(["reproduce", "toy", "--agents", "walker"])
-    out = said(capsys)
+    out = output(capsys)
     assert "resumes from step 300" in out
     assert Path("runs/reproduce/walk-seeds-1000-1001/metrics.jsonl").stat().st_mtime_ns == first
     assert not list(Path("runs/reproduce").glob("run-*")), "runners were not asked for"
@@ -104,7 +72,7 @@ def test_a_stopped_sweep_goes_on(capsys: pytest.CaptureFixture[str], monkeypatch
 @pytest.mark.usefixtures("toys")
 def test_a_plan_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     main(["reproduce", "toy", "--plan", "--seeds", "3", "--steps", "500", "--paper-settings"])
-    out = said(capsys)
+    out = output(capsys)
     assert "walk 2 3 500 1,500 unknown unknown" in out
     assert "all 3 3,000 unknown" in out
     assert "--plan --measure times it" in out
@@ -114,7 +82,7 @@ def test_a_plan_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.usefixtures("toys")
 def test_a_plan_with_times(capsys: pytest.CaptureFixture[str]) -> None:
     main(["reproduce", "toy", "--plan", "--measure", "--agents", "walker"])
-    out = said(capsys)
+    out = output(capsys)
     assert out.count("timing walk") == 1, "the runs of a row are timed once"
     assert "unknown" not in out
     assert "walk 3 5 1,000 5,000" in out
@@ -139,13 +107,13 @@ def test_rows_by_their_names() -> None:
 def test_runs_from_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "plain", "--agent", "walker", "--seeds", "2", "--out", "mine", "--ballast", "9"])
     main(["reproduce", "toy", "--from-runs", "mine"])
-    out = said(capsys)
+    out = output(capsys)
     assert "Walker 2 1" in out
     assert "warning: mine has other settings than walk: ballast" in out
     (run,) = json.loads(Path("results/toy/made.json").read_text())["runs"]
     assert run["differs"] == {"ballast": [9, 8]}
     main(["train", "hilly", "--agent", "walker", "--seeds", "1", "--out", "other"])
-    assert "other (walker on hilly) is of no row of toy" in refused(capsys, "toy", "--from-runs", "other")
+    assert "other (walker on hilly) fits no row of toy" in refused(capsys, "toy", "--from-runs", "other")
 
 
 @pytest.mark.usefixtures("toys")
@@ -154,10 +122,10 @@ def test_runs_from_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (("tyo",), "unknown figure or table 'tyo': did you mean 'toy'?"),
         (("toy", "--agents", "walkr"), "unknown agent of this sweep 'walkr': did you mean 'walker'?"),
-        (("toy", "--rows", "swim,fly"), "no row of toy is meant: --plan alone lists them"),
+        (("toy", "--rows", "swim,fly"), "no row of toy is selected: --plan alone lists them"),
         (("toy", "--seeds", "0"), "--seeds 0: give at least 1"),
         (("toy", "--from-results"), "no results in results/toy: run the sweep first"),
-        (("toy", "--from-runs", "nowhere"), "nowhere is not a run"),
+        (("toy", "--from-runs", "nowhere"), "nowhere is no run"),
     ],
 )
 def test_bad_input_is_refused(
@@ -169,29 +137,32 @@ def test_bad_input_is_refused(
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for the runs of all sweeps: rows that two of them share are trained once."""
+    """Returns a folder for the runs of all sweeps: rows that two of them share are trained once."""
     return tmp_path_factory.mktemp("runs")
 
 
-SMOKE = {
-    "table-1": ("E-AZ, RND", "perfect novelty"),
-    "figure-4": ("figure-4.png",),
-    "figure-3": ("search", "UBE head"),
-    "figure-2-left": ("BDQN",),
-    "figure-2-right": ("average regret",),
-    "figure-2-middle": ("E-AZ, RND",),
+SMOKE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "table-1": (("--rows", "deep-sea-40-e-az"), ("E-AZ, RND", "perfect novelty")),
+    "figure-4": ((), ("figure-4.png",)),
+    "figure-3": ((), ("search", "UBE head")),
+    "figure-2-left": (("--agents", "bdqn", "--rows", "deep-sea-10-*"), ("BDQN",)),
+    "figure-2-right": (("--from-runs", "deep-sea-40-e-az-seeds-1000-1001"), ("average regret",)),
+    "figure-2-middle": (("--agents", "bdqn"), ("BDQN",)),
 }
+"""Options that leave few programs to compile, and what is printed: a run of table-1 is one of figure-2-right, too."""
 
 
 @pytest.mark.parametrize("name", SMOKE)
-def test_every_figure_of_deep_sea_made_small(
-    name: str, runs: Path, capsys: pytest.CaptureFixture[str]
+def test_every_figure_of_deep_sea_as_a_smoke_test(
+    name: str, runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    main(["reproduce", name, "--smoke", "--out", str(runs)])
-    out = said(capsys)
-    for words in SMOKE[name]:
+    monkeypatch.chdir(runs)
+    options, printed = SMOKE[name]
+    main(["reproduce", name, "--smoke", "--out", ".", *options])
+    out = output(capsys)
+    for words in printed:
         assert words in out
     results = runs / "results" / name
     assert 5_000 < (results / f"{name}.png").stat().st_size < 300_000
-    made = json.loads((results / "made.json").read_text())
-    assert all(run["state"] == "finished" and run["differs"] == {} for run in made["runs"])
+    provenance = json.loads((results / "made.json").read_text())
+    assert all(run["state"] == "finished" and run["differs"] == {} for run in provenance["runs"])

@@ -48,14 +48,14 @@ def test_train_names_the_run_and_stores_every_setting(capsys: pytest.CaptureFixt
         main(
             [
                 *("train", "plain", "--agent", "runner", "--preset", "long", "--seeds", "2"),
-                *("--total-env-steps", "200", "--optimiser.betas", "0.5", "--checkpoint-chunks", "1"),
+                *("--steps", "200", "--optimiser.betas", "0.5", "--checkpoint-chunks", "1"),
             ]
         )
     assert "finished: 200 steps of each seed in runs/plain-runner-2" in capsys.readouterr().out
     config = json.loads(Path("runs/plain-runner-2/config.json").read_text())
     assert (config["environment"], config["agent"], config["preset"]) == ("plain", "runner", "long")
     assert config["seeds"] == [0, 1]
-    assert config["settings"]["total_env_steps"] == 200
+    assert config["settings"]["steps"] == 200
     assert config["settings"]["optimiser"] == {"learning_rate": 0.5, "betas": [0.5]}
     assert config["command"].startswith("emcts train plain --agent runner --preset long")
     assert {"versions", "device", "machine", "commit"} <= set(config)
@@ -155,7 +155,7 @@ def test_loggers_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(LOGGERS, "collector", LoggerEntry(Collector, "json"))
     loggers = ("--loggers", "collector", "tensorboard")
-    main(["train", "plain", "--agent", "walker", "--total-env-steps", "200", "--out", "runs/x", *loggers])
+    main(["train", "plain", "--agent", "walker", "--steps", "200", "--out", "runs/x", *loggers])
     assert Path("runs/x/tensorboard").is_dir()
     main(["resume", "runs/x", "--steps", "300", *loggers])
     main(["resume", "runs/x", "--steps", "400"])
@@ -231,7 +231,7 @@ def test_sigterm_stops_a_process_that_resume_continues(capsys: pytest.CaptureFix
         "0.05",
     ]
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.runs.toy_cli", *arguments, "--total-env-steps", "100000"],
+        [sys.executable, "-m", "tests.runs.toy_cli", *arguments, "--steps", "100000"],
         env={**os.environ, "PYTHONPATH": paths},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

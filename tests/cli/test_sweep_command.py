@@ -1,16 +1,14 @@
-"""`emcts sweep`: a file or a grid becomes runs; a mistake is told before any of them begins."""
+"""`emcts sweep`: a file or a grid becomes runs; a mistake is refused before any of them begins."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from emcts.agents import catalogue as agents
+from emcts.agents.catalogue import installed
 from emcts.cli import main
-from emcts.experiments.grid import Spec, rows_of
-from emcts.experiments.sweep_file import read_sweep
+from emcts.experiments.sweeps.file import read_sweep
+from emcts.experiments.sweeps.grid import run_specs
 from emcts.runs.folder import find_runs
-from tests.runs.toy import ToyCatalogue
 
 FILE = """
 environment = "plain"
@@ -37,14 +35,7 @@ grid = {ballast = [7, 9]}
 """
 
 
-@pytest.fixture
-def toys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("emcts.agents.catalogue.installed", ToyCatalogue)
-    monkeypatch.setattr("emcts.runs.logging.run_writer.draw_run", lambda folder, out: out)
-
-
-def said(capsys: pytest.CaptureFixture[str]) -> str:
+def output(capsys: pytest.CaptureFixture[str]) -> str:
     return " ".join(capsys.readouterr().out.split())
 
 
@@ -52,10 +43,10 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
 def test_a_file_from_its_plan_to_its_table(capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.toml").write_text(FILE)
     main(["sweep", "mine.toml", "--plan"])
-    assert "walker-default-chunk-seconds-0 2 3 400 1,200 unknown" in said(capsys)
+    assert "walker-default-chunk-seconds-0 2 3 400 1,200 unknown" in output(capsys)
     assert [path.name for path in Path().iterdir()] == ["mine.toml"]
     main(["sweep", "mine.toml"])
-    out = said(capsys)
+    out = output(capsys)
     assert "walker-default-chunk-seconds-0.0001 3 400 " in out
     assert "run 5 of 6" in out
     assert "fast-ballast-9 1 400 " in out
@@ -74,7 +65,7 @@ def test_a_file_from_its_plan_to_its_table(capsys: pytest.CaptureFixture[str]) -
     assert runs["walker-default-chunk-seconds-0-seeds-2-2"].config().settings["ballast"] == 5
     before = sorted((file, file.stat().st_mtime_ns) for file in Path("runs").rglob("*"))
     main(["sweep", "mine.toml"])
-    assert "run 1 of 6" not in said(capsys), "nothing is left to run"
+    assert "run 1 of 6" not in output(capsys), "nothing is left to run"
     assert sorted((file, file.stat().st_mtime_ns) for file in Path("runs").rglob("*")) == before
 
 
@@ -95,7 +86,7 @@ def test_a_broken_run_shows_in_the_exit_code(capsys: pytest.CaptureFixture[str])
     with pytest.raises(SystemExit) as caught:
         main(["sweep", "plain", "--agent", "walker", "--grid", "nan-at=200,none", "--seeds", "1"])
     assert caught.value.code == 1
-    out = said(capsys)
+    out = output(capsys)
     assert "walker-nan-at-200-seeds-0-0: a loss was not finite" in out
     assert "0 of 1 broken" in out
     assert "1 of 1 finished" in out
@@ -104,22 +95,22 @@ def test_a_broken_run_shows_in_the_exit_code(capsys: pytest.CaptureFixture[str])
 MISTAKES = {
     'agnet = "walker"': "mine.toml: unknown key 'agnet': did you mean 'agent'?",
     "seeds = 0": "mine.toml: seeds: expected at least 1, got 0",
-    "seeds = 1.5": "mine.toml: seeds: expected a whole number, got 1.5",
-    "seeds = true": "mine.toml: seeds: expected a whole number, got True",
+    "seeds = 1.5": "mine.toml: seeds: expected int, got 1.5",
+    "seeds = true": "mine.toml: seeds: expected int, got True",
     'environment = "plane"': "mine.toml: unknown environment 'plane': did you mean 'plain'?",
     'agent = "runer"': "mine.toml: unknown agent of plain 'runer': did you mean 'runner'?",
     'preset = "lang"': "mine.toml: unknown preset of walker in plain 'lang': did you mean 'long'?",
     "settings = {sise = 3}": "mine.toml: settings.sise: unknown setting 'sise': did you mean 'size'?",
-    'settings = {size = "big"}': "mine.toml: settings.size: expected a whole number, got 'big'",
-    "settings = {optimiser = 1}": "settings.optimiser: expected nothing: it cannot be set in a sweep",
-    "settings = {total_env_steps = 5}": "settings.total_env_steps: say it as steps",
+    'settings = {size = "big"}': "mine.toml: settings.size: expected int, got 'big'",
+    "settings = {optimiser = 1}": "settings.optimiser: expected a single setting of this group",
+    "settings = {steps = 5}": "settings.steps: write it as the key steps",
     "settings = 3": "mine.toml: settings: expected a table, under [settings], got 3",
     "grid = {size = 3}": "mine.toml: grid.size: expected a list of values, got 3",
     "grid = {size = []}": "mine.toml: grid.size: give at least one value",
     "grid = {size = [3, 3]}": "mine.toml: two runs are called 'walker-size-3'",
-    "grid = {size = [3, 4.5]}": "mine.toml: grid.size: expected a whole number, got 4.5",
+    "grid = {size = [3, 4.5]}": "mine.toml: grid.size: expected int, got 4.5",
     "settings = {size = 3}\ngrid = {size = [3]}": "size is in settings and in grid: keep one",
-    'name = "a/b"': "mine.toml: name: 'a/b' is to be part of a folder's",
+    'name = "a/b"': "mine.toml: name: 'a/b' becomes part of a folder's name",
     "runs = [1]": "mine.toml: runs: expected tables, each under [[runs]]",
     "[[runs]]\nseeds = 0": "mine.toml, runs 1: seeds: expected at least 1, got 0",
     "[[runs]]\n[[runs]]": "mine.toml, runs 2: two runs are called 'walker'",
@@ -130,7 +121,7 @@ MISTAKES = {
 
 @pytest.mark.usefixtures("toys")
 @pytest.mark.parametrize(("mistake", "message"), MISTAKES.items())
-def test_a_mistake_in_a_file_is_told_before_anything_starts(
+def test_a_mistake_in_a_file_is_refused_before_anything_starts(
     capsys: pytest.CaptureFixture[str], mistake: str, message: str
 ) -> None:
     key = mistake.partition(" =")[0]
@@ -153,7 +144,7 @@ def test_a_mistake_in_a_file_is_told_before_anything_starts(
         (("plain",), "which agent? Add --agent, one of walker, runner"),
         (("plain", "--agent", "walker", "--grid", "size"), "--grid size: expected a setting and its values"),
         (("plain", "--agent", "walker", "--grid", "sise=3"), "unknown setting 'sise': did you mean 'size'?"),
-        (("plain", "--agent", "walker", "--grid", "size=a,b"), "grid.size: expected a whole number, got 'a'"),
+        (("plain", "--agent", "walker", "--grid", "size=a,b"), "grid.size: expected int, got 'a'"),
         (("plain", "--agent", "walker", "--grid", "size=3", "--grid", "size=4"), "names a setting twice"),
         (("plain", "--agent", "walker", "--seeds", "0"), "--seeds 0: give at least 1"),
         (("mine.toml", "--agent", "walker"), "--agent is for a grid on the command line"),
@@ -171,34 +162,10 @@ def test_a_mistake_on_the_command_line(
     assert not Path("runs").exists()
 
 
-def test_settings_of_real_agents() -> None:
-    grid: dict[str, list[Any]] = {"hidden": [[64, 64], [32]], "stochastic": [True]}
-    rows = rows_of([Spec("", "deep-sea", "bdqn", grid=grid)], agents)
-    assert [row.name for row in rows] == [
-        "bdqn-hidden-64x64-stochastic-true",
-        "bdqn-hidden-32-stochastic-true",
-    ]
-    assert rows[0].settings(agents).hidden == (64, 64)
-    (row,) = rows_of([Spec("", "deep-sea", "e-az", settings={"beta": 2, "correction": [0, 1]})], agents)
-    assert row.settings(agents).correction == (0.0, 1.0)
-    mistakes: list[tuple[dict[str, Any], str]] = [
-        ({"novelty": "cuonts"}, "e-az: unknown novelty.*did you mean 'counts'"),
-        (
-            {"correction": [0.4]},
-            r"settings.correction: expected a list of 2: a number, a number, got \[0.4\]",
-        ),
-        ({"new_from": "much"}, "settings.new_from: expected a number or \"none\", got 'much'"),
-        ({"stochastic": 1}, "settings.stochastic: expected true or false, got 1"),
-    ]
-    for settings, message in mistakes:
-        with pytest.raises(ValueError, match=message):
-            rows_of([Spec("", "deep-sea", "e-az", settings=settings)], agents)
-
-
 def test_the_sweep_file_of_the_guide(tmp_path: Path) -> None:
     guide = Path(__file__).parents[2] / "docs" / "sweeps.md"
     (text,) = (part.partition("```")[0] for part in guide.read_text().split("```toml\n")[1:])
     file = tmp_path / "beta.toml"
     file.write_text(text)
     sweep = read_sweep(file)
-    assert len(rows_of(sweep.specs, agents)) == 9
+    assert len(run_specs(sweep.grids, installed())) == 9

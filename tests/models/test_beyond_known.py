@@ -1,21 +1,28 @@
 """Appendix B on a corridor of three transitions, of which the second was never seen."""
 
-from typing import Any
+import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Array, Bool, Float, Int
 
 import emcts
-from emcts.models.beyond_known import BeyondKnownModel, BeyondKnownPlanning
+from emcts.models.beyond_known import BeyondKnown, BeyondKnownModel, BeyondKnownPlanning
 from emcts.models.evaluators import StateEstimate
+from emcts.models.world_model import Prior
+from emcts.search.tree import Tree
+from emcts.types import Key, Params, RecurrentFn
 
 R_MAX, GAMMA, ENDS_AFTER = 2.0, 0.5, 4
+Positions = Int[Array, "B"]
 
 
-def corridor(params: Any, key: Any, action: Any, position: Any) -> Any:
-    """Known to vary by 0.25, except where position 1 is left: there by r_max^2."""
+def corridor(
+    params: Params, key: Key, action: Int[Array, "B"], position: Positions
+) -> tuple[emcts.RecurrentFnOutput, Positions]:
+    """The variance of a reward is 0.25, except for the transition out of position 1: there it is r_max^2."""
     unseen = position == 1
     ones = jnp.ones(action.shape)
     step = emcts.RecurrentFnOutput(
@@ -29,13 +36,17 @@ def corridor(params: Any, key: Any, action: Any, position: Any) -> Any:
     return step, position + 1
 
 
-def search(simulations: int) -> Any:
+@functools.cache
+def search(simulations: int) -> Tree[BeyondKnown]:
     model = BeyondKnownModel(corridor, r_max=R_MAX, gamma=GAMMA)
     root = emcts.RootFnOutput(jnp.zeros((1, 1)), jnp.zeros(1), jnp.zeros(1, jnp.int32), jnp.full(1, 0.09))
-    search = jax.jit(
-        lambda key: emcts.uct_policy(None, key, model.root(root), model.recurrent_fn, simulations).search_tree
+    return tree_of(model.root(root), model.recurrent_fn, simulations)
+
+
+def tree_of(root: emcts.RootFnOutput, step: RecurrentFn, simulations: int) -> Tree[BeyondKnown]:
+    return jax.jit(lambda key: emcts.uct_policy(None, key, root, step, simulations).search_tree)(
+        jax.random.key(0)
     )
-    return search(jax.random.key(0))
 
 
 def test_variances_along_the_path() -> None:
@@ -45,10 +56,10 @@ def test_variances_along_the_path() -> None:
     np.testing.assert_allclose(
         tree.raw_value_stds[0] ** 2, [0.09, 0.09, highest, highest, highest], rtol=1e-6
     )
-    np.testing.assert_array_equal(tree.embeddings.lost[0], [False, False, True, True, True])
+    np.testing.assert_array_equal(tree.embeddings.past_unknown[0], [False, False, True, True, True])
 
 
-def test_the_root_feels_it_and_the_end_cuts_it() -> None:
+def test_the_variance_reaches_the_root_and_ends_with_the_episode() -> None:
     known, crossed = search(1).summary(), search(2).summary()
     assert float(crossed.qvalues_std[0, 0]) > float(known.qvalues_std[0, 0])
     last = search(4)
@@ -57,7 +68,7 @@ def test_the_root_feels_it_and_the_end_cuts_it() -> None:
 
 def test_without_the_wrapper_later_transitions_look_known() -> None:
     root = emcts.RootFnOutput(jnp.zeros((1, 1)), jnp.zeros(1), jnp.zeros(1, jnp.int32))
-    tree = jax.jit(lambda key: emcts.uct_policy(None, key, root, corridor, 4).search_tree)(jax.random.key(0))
+    tree = tree_of(root, corridor, 4)
     np.testing.assert_allclose(tree.edge_reward_variances[0, 1:], [0.25, R_MAX**2, 0.25, 0.25])
 
 
@@ -72,37 +83,36 @@ def test_bad_numbers(options: dict[str, float], word: str) -> None:
 class Corridor:
     """The same corridor as a planning model: states are positions."""
 
-    def root(self, states: Any, prior: Any) -> Any:
+    def root(self, states: Positions, prior: Prior) -> emcts.RootFnOutput:
         ones = jnp.ones(states.shape)
         return emcts.RootFnOutput(jnp.zeros((*states.shape, 1)), 0 * ones, states, 0.09 * ones)
 
-    def recurrent_fn(self, prior: Any) -> Any:
+    def recurrent_fn(self, prior: Prior) -> RecurrentFn:
         return corridor
 
-    def illegal(self, states: Any) -> Any:
+    def invalid_actions(self, states: Positions) -> Bool[Array, "B A"]:
         return jnp.zeros((*states.shape, 1), bool)
 
-    def estimate(self, states: Any) -> Any:
+    def estimate(self, states: Positions) -> StateEstimate:
         ones = jnp.ones(states.shape)
         return StateEstimate(0 * ones[:, None], 0 * ones[:, None], 0 * ones, 0.09 * ones)
 
-    def step(self, states: Any, actions: Any, key: Any) -> Any:
+    def step(self, states: Positions, actions: Int[Array, "B"], key: Key) -> emcts.RecurrentFnOutput:
         return corridor(None, key, actions, states)[0]
 
 
-def test_a_planning_model_follows_the_rule_in_search_and_one_step_ahead() -> None:
+def test_a_planning_model_follows_the_rule_in_a_search_and_in_single_steps() -> None:
     model = BeyondKnownPlanning(Corridor(), R_MAX, GAMMA, R_MAX**2)
     states = jnp.zeros(1, jnp.int32)
 
-    def prior(estimate: Any) -> Any:
+    def prior(estimate: StateEstimate) -> Float[Array, "B A"]:
         return jnp.zeros((1, 1))
 
     assert model.estimate(states).ube == jnp.float32(0.09)
-    step = model.recurrent_fn(prior)
-    root = model.root(states, prior)
-    tree = jax.jit(lambda key: emcts.uct_policy(None, key, root, step, 4).search_tree)(jax.random.key(0))
-    np.testing.assert_allclose(tree.edge_reward_variances, search(4).edge_reward_variances)
-    np.testing.assert_allclose(tree.raw_value_stds, search(4).raw_value_stds)
+    tree = tree_of(model.root(states, prior), model.recurrent_fn(prior), 4)
+    alike = search(4)
+    np.testing.assert_allclose(tree.edge_reward_variances, alike.edge_reward_variances)
+    np.testing.assert_allclose(tree.raw_value_stds, alike.raw_value_stds)
     ahead = model.step(jnp.arange(3), jnp.zeros(3, jnp.int32), jax.random.key(0))
     np.testing.assert_allclose(ahead.reward_variance, [0.25, R_MAX**2, 0.25])
     np.testing.assert_allclose(ahead.value_variance, [0.09, (R_MAX / (1 - GAMMA)) ** 2, 0.09], rtol=1e-6)

@@ -1,4 +1,4 @@
-"""What the outputs of a head mean: the transform and its inverse, two-hot targets, and ranges."""
+"""Codecs: the transform of values and its inverse, two-hot targets, and the ranges of predictions."""
 
 import functools
 
@@ -6,10 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Array, Float
 
 from emcts.models.codecs import (
     Categorical,
-    Chance,
+    Codec,
+    Continuation,
     MeanCategorical,
     Policy,
     Tanh,
@@ -18,6 +20,7 @@ from emcts.models.codecs import (
     support,
     unsquash,
 )
+from emcts.types import Key
 
 VALUES = np.array([-117.0, -30.5, -1.0, -0.00025, -1e-6, 0.0, 1e-6, 0.0001, 0.25, 0.99, 1.0, 8.1, 117.0])
 
@@ -26,9 +29,9 @@ PLAIN = Categorical(10)
 
 
 @functools.partial(jax.jit, static_argnames="codec")
-def said(target, codec=PLAIN):
-    """What a head says that has learned a target perfectly."""
-    return jax.vmap(lambda one: codec.decode(jnp.log(codec.two_hot(one))))(target)
+def predicted(targets: Float[Array, "N"], codec: Categorical = PLAIN) -> Float[Array, "N"]:
+    """The prediction of a head that has learned each target perfectly."""
+    return jax.vmap(lambda one: codec.decode(jnp.log(codec.two_hot(one))))(targets)
 
 
 def test_squash_is_the_formula() -> None:
@@ -46,41 +49,45 @@ def test_the_support_ends_at_117() -> None:
     # From s = sqrt(x + 1) and 0.001 s^2 + s = 11.001.
     ends = ((np.sqrt(1 + 4 * 0.001 * 11.001) - 1) / 0.002) ** 2 - 1
     assert ends == pytest.approx(117, abs=1)
-    np.testing.assert_allclose(said(jnp.array([500.0, 1e6, -500.0])), [ends, ends, -ends], rtol=1e-5)
+    np.testing.assert_allclose(predicted(jnp.array([500.0, 1e6, -500.0])), [ends, ends, -ends], rtol=1e-5)
 
 
 @pytest.mark.parametrize("codec", [Categorical(10), MeanCategorical(10)])
 def test_the_mean_of_two_hot_is_the_target(codec: Categorical) -> None:
     values = jnp.asarray(VALUES[1:-1], jnp.float32)
-    np.testing.assert_allclose(said(values, codec), VALUES[1:-1], rtol=1e-5, atol=2e-7)
+    np.testing.assert_allclose(predicted(values, codec), VALUES[1:-1], rtol=1e-5, atol=2e-7)
     hot = jax.jit(jax.vmap(codec.two_hot))(jnp.asarray(VALUES, jnp.float32))
     np.testing.assert_allclose(hot.sum(axis=1), 1, rtol=1e-6)
     assert np.all(np.sum(np.asarray(hot) > 0, axis=1) <= 2)
 
 
-@pytest.mark.parametrize("size", [10, 40, 100])
 @pytest.mark.parametrize("codec", [Categorical(10), MeanCategorical(10)])
-def test_the_cost_of_a_move_survives(codec: Categorical, size: int) -> None:
-    np.testing.assert_allclose(said(jnp.array([-0.01 / size]), codec), -0.01 / size, rtol=2e-3)
+def test_small_step_costs_are_resolved(codec: Categorical) -> None:
+    costs = -0.01 / np.array([10, 40, 100])
+    np.testing.assert_allclose(predicted(jnp.asarray(costs, jnp.float32), codec), costs, rtol=2e-3)
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
-def test_an_untrained_head_says_exactly_nothing(deterministic: bool) -> None:
+def test_an_untrained_head_predicts_exactly_zero(deterministic: bool) -> None:
     for limit in [1, 10, 30]:
         codec = support(limit, deterministic=deterministic)
         assert float(jax.jit(codec.decode)(jnp.zeros(2 * limit + 1))) == 0.0
 
 
-@pytest.mark.parametrize(("deterministic", "wanted"), [(False, 1.0), (True, 0.896)])
-def test_a_head_that_learns_noisy_targets_says_their_mean(deterministic: bool, wanted: float) -> None:
+@pytest.mark.parametrize(("deterministic", "expected"), [(False, 1.0), (True, 0.896)])
+def test_a_head_trained_on_noisy_targets_predicts_their_mean(deterministic: bool, expected: float) -> None:
     """Cross-entropy is least at the mean of the targets' distributions."""
     codec = support(10, deterministic=deterministic)
-    draws = 1 + jax.random.normal(jax.random.key(0), (100_000,))
-    learned = jnp.log(jax.vmap(codec.two_hot)(draws).mean(axis=0) + 1e-12)
-    assert float(codec.decode(learned)) == pytest.approx(wanted, abs=0.01)
+
+    @jax.jit
+    def prediction(key: Key) -> Float[Array, ""]:
+        targets = 1 + jax.random.normal(key, (100_000,))
+        return codec.decode(jnp.log(jax.vmap(codec.two_hot)(targets).mean(axis=0) + 1e-12))
+
+    assert float(prediction(jax.random.key(0))) == pytest.approx(expected, abs=0.01)
 
 
-def test_the_loss_is_least_where_the_target_is_said() -> None:
+def test_the_loss_is_least_at_the_target() -> None:
     codec = Categorical(10)
     gradient = jax.jit(jax.grad(codec.loss))
     right = jnp.log(codec.two_hot(jnp.float32(0.99)) + 1e-9)
@@ -89,7 +96,7 @@ def test_the_loss_is_least_where_the_target_is_said() -> None:
 
 
 @pytest.mark.parametrize(("codec", "low"), [(Tanh(), -1.0), (Unit(), 0.0)])
-def test_bounded_codecs_keep_to_their_range(codec, low: float) -> None:
+def test_bounded_codecs_keep_to_their_range(codec: Codec, low: float) -> None:
     raw = jnp.array([[-100.0], [-1.0], [0.0], [1.0], [100.0]])
     out = np.asarray(jax.vmap(codec.decode)(raw))
     assert np.all(np.diff(out) > 0)
@@ -101,22 +108,21 @@ def test_the_policy_loss_is_a_divergence() -> None:
     target = np.array([0.7, 0.3, 0.0])
     loss = jax.jit(Policy(3).loss)
     np.testing.assert_allclose(loss(jnp.log(jnp.array([0.7, 0.3, 1e-12])), jnp.array(target)), 0, atol=1e-6)
-    wanted = np.sum(target[:2] * np.log(target[:2] * 3))
-    np.testing.assert_allclose(loss(jnp.full(3, 5.0), jnp.array(target)), wanted, rtol=1e-5)
+    expected = np.sum(target[:2] * np.log(target[:2] * 3))
+    np.testing.assert_allclose(loss(jnp.full(3, 5.0), jnp.array(target)), expected, rtol=1e-5)
 
 
-def test_a_support_needs_room() -> None:
+def test_a_support_of_one_value_is_refused() -> None:
     with pytest.raises(ValueError, match="limit must be at least 1"):
         Categorical(0)
 
 
-def test_a_chance_starts_near_one_and_is_judged_by_its_logarithm() -> None:
-    codec = Chance()
+def test_continuation_starts_near_one_and_its_loss_is_a_log_probability() -> None:
+    codec = Continuation()
     assert codec.decode(jnp.zeros(1)) > 0.95
     for raw in (-4.0, -3.0, 1.0):
-        chance = 1 / (1 + np.exp(-raw - codec.START))
-        np.testing.assert_allclose(codec.decode(jnp.array([raw])), chance, rtol=1e-5)
-        np.testing.assert_allclose(codec.loss(jnp.array([raw]), jnp.float32(1)), -np.log(chance), rtol=1e-4)
-        np.testing.assert_allclose(
-            codec.loss(jnp.array([raw]), jnp.float32(0)), -np.log(1 - chance), rtol=1e-4
-        )
+        probability = 1 / (1 + np.exp(-raw - codec.START))
+        outputs = jnp.array([raw])
+        np.testing.assert_allclose(codec.decode(outputs), probability, rtol=1e-5)
+        np.testing.assert_allclose(codec.loss(outputs, jnp.float32(1)), -np.log(probability), rtol=1e-4)
+        np.testing.assert_allclose(codec.loss(outputs, jnp.float32(0)), -np.log(1 - probability), rtol=1e-4)

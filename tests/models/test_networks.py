@@ -1,4 +1,4 @@
-"""Layers and networks: what they start as, and that a look-up is the layer that it stands for."""
+"""Layers and networks: their outputs before training, and the equality of a look-up and a linear layer."""
 
 import equinox as eqx
 import jax
@@ -6,11 +6,23 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from emcts.models.codecs import Categorical
+from emcts.models.codecs import Categorical, Tanh
 from emcts.models.layers import ConvTorso, Lookup, mlp
-from emcts.models.networks import Networks, image_networks, indexed_networks, vector_networks
+from emcts.models.networks import (
+    HeadSpec,
+    InputSpec,
+    Networks,
+    image_networks,
+    indexed_networks,
+    make_encoder,
+    make_networks,
+    vector_networks,
+)
 
 KEY = jax.random.key(0)
+HEADS = HeadSpec(3, Categorical(10), bounded=False, ube=True, exploration=True)
+BOUNDED = HeadSpec(3, Categorical(10), bounded=True, ube=True, exploration=True)
+PLAIN = HeadSpec(3, Categorical(10), bounded=False, ube=False, exploration=False)
 
 
 def test_a_lookup_is_a_linear_layer_of_one_hot_inputs() -> None:
@@ -25,12 +37,16 @@ def test_an_mlp_by_hand() -> None:
     net = mlp(4, (3, 2), key=KEY, indexed=False)
     x = np.array([1.0, -2.0, 0.5, 3.0], np.float32)
     first, last = net.layers
+    assert isinstance(first, eqx.nn.Linear)
+    assert isinstance(last, eqx.nn.Linear)
+    assert first.bias is not None
+    assert last.bias is not None
     hidden = np.maximum(first.weight @ x + first.bias, 0)
     np.testing.assert_allclose(net(jnp.asarray(x)), last.weight @ hidden + last.bias, rtol=1e-5)
     assert [layer.weight.shape for layer in net.layers] == [(3, 4), (2, 3)]
 
 
-def test_a_convolution_sees_each_plane() -> None:
+def test_a_convolution_reads_each_plane() -> None:
     torso = ConvTorso((5, 4, 3), channels=2, width=6, key=KEY)
     image = jax.random.bernoulli(KEY, 0.5, (5, 4, 3))
     out = torso(image)
@@ -40,42 +56,73 @@ def test_a_convolution_sees_each_plane() -> None:
         assert not np.allclose(out, other)
 
 
-def image() -> Networks:
-    return image_networks((5, 4, 3), 3, channels=2, width=6, values=Categorical(10), uncertain=True, key=KEY)
+def of_images() -> Networks:
+    return image_networks((5, 4, 3), HEADS, channels=2, width=6, key=KEY)
 
 
 @pytest.mark.parametrize(
     ("networks", "x"),
     [
-        (indexed_networks(6, 3, widths=(4, 4), values=Categorical(10), ube=True, key=KEY), jnp.int32(2)),
-        (image(), jnp.ones((5, 4, 3), bool)),
+        (indexed_networks(6, HEADS, widths=(4, 4), key=KEY), jnp.int32(2)),
+        (of_images(), jnp.ones((5, 4, 3), bool)),
     ],
-    ids=["finite", "image"],
+    ids=["indexed", "image"],
 )
-def test_categorical_networks_say_nothing_at_first(networks: Networks, x: jax.Array) -> None:
-    raw = networks.state(x)
+def test_categorical_networks_predict_zero_at_first(networks: Networks, x: jax.Array) -> None:
+    raw = networks.outputs(x)
     assert networks.ube is not None
+    assert raw.ube is not None
     assert float(networks.value.codec.decode(raw.value)) == 0.0
     assert float(networks.ube.codec.decode(raw.ube)) == 0.0
     np.testing.assert_array_equal(raw.policy, np.zeros(3))
 
 
 def test_bounded_networks_have_the_paper_ranges() -> None:
-    networks = vector_networks(6, 3, widths=(4, 4), uncertain=True, key=KEY)
-    raw = networks.state(jnp.ones(6))
+    networks = vector_networks(6, BOUNDED, widths=(4, 4), key=KEY)
+    raw = networks.outputs(jnp.ones(6))
     assert networks.ube is not None
+    assert raw.ube is not None
     assert -1 < float(networks.value.codec.decode(raw.value)) < 1
     assert 0 < float(networks.ube.codec.decode(raw.ube)) < 1
 
 
-def test_heads_start_apart_and_keys_matter() -> None:
-    one, two = (vector_networks(6, 3, widths=(4,), uncertain=True, key=jax.random.key(k)) for k in (0, 1))
+def test_heads_differ_from_each_other_and_between_keys() -> None:
+    one, two = (vector_networks(6, BOUNDED, widths=(4,), key=jax.random.key(k)) for k in (0, 1))
     x = jnp.ones(6)
-    raw = one.state(x)
+    raw = one.outputs(x)
+    assert raw.exploration is not None
     assert not np.allclose(raw.policy, raw.exploration)
-    assert not np.allclose(raw.policy, two.state(x).policy)
+    assert not np.allclose(raw.policy, two.outputs(x).policy)
 
 
 def test_networks_hold_nothing_but_arrays() -> None:
     """So that optimisers, `vmap` over seeds and checkpoints apply to them as they are."""
-    assert all(eqx.is_array(leaf) for leaf in jax.tree.leaves(image()))
+    assert all(eqx.is_array(leaf) for leaf in jax.tree.leaves(of_images()))
+
+
+@pytest.mark.parametrize(
+    ("spec", "x"),
+    [
+        (InputSpec(num_indices=6), jnp.int32(2)),
+        (InputSpec((6,)), jnp.ones(6)),
+        (InputSpec((5, 4, 3)), jnp.ones((5, 4, 3), bool)),
+    ],
+    ids=["indexed", "vector", "image"],
+)
+def test_networks_are_chosen_from_the_input(spec: InputSpec, x: jax.Array) -> None:
+    raw = jax.eval_shape(make_networks(spec, PLAIN, width=4, channels=2, key=KEY).outputs, x)
+    assert (raw.value.shape, raw.policy.shape) == ((21,), (3,))
+    assert raw.exploration is None
+    assert raw.ube is None
+    encode = make_encoder(spec, (4,), 7, channels=2, key=KEY)
+    assert jax.eval_shape(encode, x).shape == (7,)
+
+
+def test_vectors_with_unbounded_returns_have_categorical_values() -> None:
+    assert isinstance(vector_networks(6, HEADS, widths=(4,), key=KEY).value.codec, Categorical)
+    assert isinstance(vector_networks(6, BOUNDED, widths=(4,), key=KEY).value.codec, Tanh)
+
+
+def test_inputs_that_no_network_reads_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"shape \[5, 4\].*flatten them in `observe`"):
+        InputSpec((5, 4))

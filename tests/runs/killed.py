@@ -25,7 +25,7 @@ from emcts.runs.logging.display import LineDisplay
 from tests.runs.toy import ToySettings, ToyTrainer
 
 SEEDS = (1, 2)
-SETTINGS = ToySettings(total_env_steps=1200, ballast=500_000)
+SETTINGS = ToySettings(steps=1200, ballast=500_000)
 CHUNKS = 2  # between checkpoints
 
 

@@ -21,7 +21,7 @@ from emcts.runs.config import (
     resolve_as,
 )
 from emcts.runs.folder import Folder
-from tests.runs.toy import ToyCatalogue, ToyOptimiser, ToySettings
+from tests.runs.toy import ToyCatalogue, ToyNovelty, ToyOptimiser, ToySettings
 
 SETTINGS = ToySettings(optimiser=ToyOptimiser(learning_rate=1e-4, betas=(0.5,)), nan_at=7)
 
@@ -34,6 +34,10 @@ class Inner:
 @dataclasses.dataclass(frozen=True)
 class Nested:
     inner: Inner = dataclasses.field(default_factory=Inner)
+    absent: int | None = None
+
+    def resolved(self) -> "Nested":
+        return dataclasses.replace(self, inner=Inner(3))
 
 
 def test_settings_come_back_from_json() -> None:
@@ -53,17 +57,16 @@ def test_a_setting_that_one_side_lacks_is_named() -> None:
 
 
 def test_a_setting_that_is_left_open_is_resolved_once() -> None:
-    begun = resolve(ToySettings(total_env_steps=500))
-    assert begun.hash_bits == 500
+    begun = resolve(ToySettings(steps=500))
+    assert begun.novelty.hash_bits == 500
     assert resolve(begun) == begun
-    longer = ToySettings(total_env_steps=900)
-    assert resolve_as(longer, plain(begun)) == dataclasses.replace(longer, hash_bits=500)
-    asked = dataclasses.replace(longer, hash_bits=7)
+    longer = ToySettings(steps=900)
+    assert resolve_as(longer, plain(begun)) == dataclasses.replace(longer, novelty=ToyNovelty(500))
+    asked = dataclasses.replace(longer, novelty=ToyNovelty(7))
     assert resolve_as(asked, plain(begun)) == asked
 
 
-def test_a_nested_setting_can_be_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emcts.runs.config.LEFT_OPEN", ("inner.bits", "absent"))
+def test_only_what_is_left_open_is_taken_from_a_run() -> None:
     begun, given = Nested(Inner(5)), Nested(Inner(7))
     assert resolve_as(Nested(), plain(begun)) == begun
     assert resolve_as(given, plain(begun)) == given
@@ -74,11 +77,11 @@ def test_an_extended_run_keeps_its_resolved_settings(tmp_path: Path, monkeypatch
     monkeypatch.setattr("emcts.runs.logging.run_writer.draw_run", lambda folder, out: out)
     run = str(tmp_path / "run")
     toys: Any = ToyCatalogue()
-    train(["plain", "--agent", "walker", "--total-env-steps", "300", "--out", run], toys)
-    assert Folder.open(Path(run)).config().settings["hash_bits"] == 300
+    train(["plain", "--agent", "walker", "--steps", "300", "--out", run], toys)
+    assert Folder.open(Path(run)).config().settings["novelty"] == {"hash_bits": 300}
     resume([run, "--steps", "600"], toys)
     settings = Folder.open(Path(run)).config().settings
-    assert (settings["total_env_steps"], settings["hash_bits"]) == (600, 300)
+    assert (settings["steps"], settings["novelty"]) == (600, {"hash_bits": 300})
 
 
 def test_a_changed_setting_is_named_with_both_values() -> None:
@@ -88,7 +91,7 @@ def test_a_changed_setting_is_named_with_both_values() -> None:
 
 
 def test_only_the_number_of_steps_may_grow() -> None:
-    longer, shorter = (dataclasses.replace(SETTINGS, total_env_steps=steps) for steps in (2000, 500))
+    longer, shorter = (dataclasses.replace(SETTINGS, steps=steps) for steps in (2000, 500))
     refuse_changes(plain(SETTINGS), plain(longer))
     with pytest.raises(ValueError, match="the run has 1,000 steps, got 500"):
         refuse_changes(plain(SETTINGS), plain(shorter))

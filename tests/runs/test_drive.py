@@ -21,7 +21,7 @@ from emcts.runs.folder import Folder
 from emcts.runs.logging.display import LineDisplay
 from emcts.runs.logging.maps import MapHistory
 from emcts.runs.logging.metrics import MetricsLine
-from tests.runs.toy import ToySettings, ToyState, ToyTrainer
+from tests.runs.toy import ToyNovelty, ToySettings, ToyState, ToyTrainer
 
 SEEDS = (3, 5)
 EVERY_THREE = CheckpointSchedule(chunks=3)
@@ -203,7 +203,7 @@ def test_everything_damaged_is_an_error_that_changes_nothing(tmp_path: Path) -> 
 
 
 def test_a_longer_run_equals_one_that_was_always_long(tmp_path: Path) -> None:
-    long = ToySettings(total_env_steps=1400)
+    long = ToySettings(steps=1400)
     once = make(tmp_path / "once", long)
     go(once, ToyTrainer(long, SEEDS))
     twice = make(tmp_path / "twice")
@@ -242,14 +242,14 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
 
 
 def test_a_full_hash_table_is_warned_of_once(tmp_path: Path) -> None:
-    settings = ToySettings(places=4000, hash_bits=12)
+    settings = ToySettings(places=4000, novelty=ToyNovelty(12))
     folder = make(tmp_path / "run", settings)
     trainer = Watched(settings, SEEDS, 600, lambda: os.kill(os.getpid(), signal.SIGTERM))
     _, said = go(folder, trainer)
     warnings = [line for line in said if line.startswith("warning")]
     assert len(warnings) == 1
     assert "12.5% of the hash table is in use" in warnings[0]
-    assert "raise --hash-bits (now 12)" in warnings[0]
+    assert "raise --novelty.hash-bits (now 12)" in warnings[0]
     assert any("table full 15.0%" in line for line in said)
     assert [line["table_occupancy"] for line in folder.metrics.read()][-1] == 0.15
     _, said = go(folder, ToyTrainer(settings, SEEDS))

@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import matplotlib.image
 import numpy as np
 import pytest
 from matplotlib.colors import LogNorm
 
+from emcts.envs.deep_sea.render import heat_maps
 from emcts.runs.config import Config
-from emcts.runs.figure import _norm, draw_comparison, draw_run
+from emcts.runs.figure import _norm, draw_comparison, draw_run, write_png
 from emcts.runs.folder import Folder
 from emcts.runs.logging.maps import MapHistory
 from emcts.runs.logging.metrics import MetricsLine
@@ -57,3 +59,22 @@ def test_maps_that_span_decades_are_drawn_by_decades() -> None:
     assert isinstance(_norm(np.ma.masked_invalid([0.0, 1.0, 50000.0])), LogNorm)
     assert not isinstance(_norm(np.ma.masked_invalid([0.0, 1.0, 5.0])), LogNorm)
     assert not isinstance(_norm(np.ma.masked_invalid([-1.0, 1.0, 50000.0])), LogNorm)
+
+
+def test_png_is_a_small_picture(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).random((100, 100))
+    file = write_png(heat_maps({"a": noise, "b": noise, "c": noise}), tmp_path / "map.png")
+    assert 1_000 < file.stat().st_size < 300_000
+    pixels = matplotlib.image.imread(file)
+    assert pixels.shape[1] > 2 * pixels.shape[0], "three panels side by side"
+    assert pixels.std() > 0.05
+
+
+def test_png_gives_up_resolution_before_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = heat_maps({"": np.random.default_rng(0).random((100, 100))})
+    full = write_png(figure, tmp_path / "full.png").stat().st_size
+    monkeypatch.setattr("emcts.runs.figure.MAX_PNG_BYTES", full)
+    assert write_png(figure, tmp_path / "less.png").stat().st_size < full
+    monkeypatch.setattr("emcts.runs.figure.MAX_PNG_BYTES", 1_000)
+    with pytest.raises(ValueError, match="over 300 kB"):
+        write_png(figure, tmp_path / "none.png")

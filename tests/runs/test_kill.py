@@ -52,6 +52,6 @@ def test_a_run_killed_at_every_moment_ends_the_same(tmp_path: Path, monkeypatch:
     assert timeless[0] == timeless[1]
     assert killed.artifacts.read() == whole.artifacts.read()
     ends = [Checkpoints(folder.checkpoints).restore(trainer.init()) for folder in (killed, whole)]
-    assert all(end is not None and end.env_steps == SETTINGS.total_env_steps for end in ends)
+    assert all(end is not None and end.env_steps == SETTINGS.steps for end in ends)
     np.testing.assert_array_equal(*(end.state.weights for end in ends if end is not None))
     assert sorted(path.name[:5] for path in killed.checkpoints.iterdir()) == ["step-", "step-"]

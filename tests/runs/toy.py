@@ -31,18 +31,24 @@ class ToyOptimiser:
 
 
 @dataclass(frozen=True)
+class ToyNovelty:
+    hash_bits: int | None = None
+
+
+@dataclass(frozen=True)
 class ToySettings:
-    total_env_steps: int = 1000
+    steps: int = 1000
     optimiser: ToyOptimiser = field(default_factory=ToyOptimiser)
     size: int = 4
     nan_at: int | None = None  # a loss of the last seed is not finite from this step on
     chunk_seconds: float = 0.0  # sleeps so long in each chunk
     ballast: int = 8  # weights of each seed
     places: int | None = None  # of a table that each step takes one of
-    hash_bits: int | None = None
+    novelty: ToyNovelty = field(default_factory=ToyNovelty)
 
     def resolved(self) -> "ToySettings":
-        return replace(self, hash_bits=self.total_env_steps if self.hash_bits is None else self.hash_bits)
+        bits = self.steps if self.novelty.hash_bits is None else self.novelty.hash_bits
+        return replace(self, novelty=ToyNovelty(bits))
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class ToyTrainer:
 
     @property
     def total_env_steps(self) -> int:
-        return self.settings.total_env_steps
+        return self.settings.steps
 
     @property
     def shardings(self) -> None:
@@ -106,10 +112,10 @@ class ToyCatalogue:
 
     def settings(self, environment: str, agent: str, preset: str | None = None) -> ToySettings:
         speed = ToyOptimiser(learning_rate={"walker": 0.1, "runner": 0.5}[agent])
-        return ToySettings(total_env_steps={None: 1000, "short": 1000, "long": 5000}[preset], optimiser=speed)
+        return ToySettings(steps={None: 1000, "short": 1000, "long": 5000}[preset], optimiser=speed)
 
     def smoke_changes(self, environment: str, agent: str) -> dict[str, Any]:
-        return {"total_env_steps": 200}
+        return {"steps": 200}
 
     def trainer(
         self, environment: str, agent: str, settings: ToySettings, seeds: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Algorithm 1 in slow, plain Python: one tree, lists of returns, and means taken when they are asked for."""
+"""Algorithm 1 in slow, plain Python: one tree, lists of returns, and means computed from the lists."""
 
 import math
 from collections.abc import Callable
@@ -64,7 +64,7 @@ def search(
     max_depth: int | None = None,
     draws: Any = None,
 ) -> Node:
-    """`draws` has for each simulation what chance adds to the reward of the edge it ends on, if that is terminal."""
+    """`draws` has for each simulation the noise added to the reward of the edge it ends on, if that is terminal."""
     root = Node(
         state, model.prior_logits[state], float(model.value[state]), float(model.value_variance[state])
     )
@@ -190,7 +190,7 @@ def epistemic_gumbel(beta: float, gumbel: Any, simulations: int, considered: int
 
 
 def halving(actions: int, simulations: int) -> list[int]:
-    """The number of earlier visits of the action that each simulation goes to."""
+    """The number of earlier visits of the action that each simulation selects."""
     counts = np.zeros(actions, int)
     order: list[int] = []
     alive = actions

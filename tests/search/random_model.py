@@ -1,6 +1,8 @@
-"""A random deterministic world as tables, for emcts, for mctx and for a plain-Python oracle."""
+"""A random deterministic model as tables, for emcts, for mctx and for a plain-Python oracle."""
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -66,11 +68,35 @@ class RandomModel:
 
 
 def search(
-    model: RandomModel, policy: Any, batch: int, *args: Any, variance: bool = True, **options: Any
+    model: RandomModel,
+    policy: Any,
+    batch: int,
+    simulations: int,
+    mask: Any = None,
+    max_depth: int | None = None,
+    *,
+    beta: Any = 0.0,
+    **options: Any,
 ) -> emcts.PolicyOutput:
-    """An emcts policy on a random model."""
-    root, recurrent_fn = (
-        model.root(emcts, batch, variance=variance),
-        model.recurrent_fn(emcts, variance=variance),
-    )
-    return jax.jit(lambda key: policy(None, key, root, recurrent_fn, *args, **options))(jax.random.key(7))
+    """An emcts policy on a random model. Models of one size, masks and betas share one program."""
+    program = _program(policy, batch, simulations, max_depth, tuple(options.items()))
+    betas = jnp.broadcast_to(jnp.asarray(beta, jnp.float32), (batch,))
+    invalid = jnp.zeros(model.prior_logits[:batch].shape) if mask is None else mask
+    return program(jax.random.key(7), vars(model), invalid, betas)
+
+
+@functools.cache
+def _program(
+    policy: Any, batch: int, simulations: int, max_depth: int | None, options: tuple[tuple[str, Any], ...]
+) -> Callable[..., Any]:
+    @jax.jit
+    def run(key: Any, tables: Any, mask: Any, beta: Any) -> emcts.PolicyOutput:
+        model = RandomModel(**tables)
+        root, recurrent_fn = (
+            model.root(emcts, batch, variance=True),
+            model.recurrent_fn(emcts, variance=True),
+        )
+        arguments = (root, recurrent_fn, simulations, mask, max_depth)
+        return policy(None, key, *arguments, beta=beta, **dict(options))
+
+    return run

@@ -24,7 +24,7 @@ COMPUTED = (
     "children_discounts",
     "children_prior_logits",
 )
-TOLD = ("visit_counts", "visit_probs", "value", "qvalues")
+SUMMARISED = ("visit_counts", "visit_probs", "value", "qvalues")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,31 +44,40 @@ class Sizes:
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """What a policy says, and what is read off its tree."""
+    """A policy's output, and statistics of its tree."""
 
     out: Any
     summary: Any
     arrays: dict[str, Any]
 
 
-def compiled(
+@functools.cache
+def compiled(library: Any, policy: str, sizes: Sizes, *, variance: bool = False) -> Callable[..., Found]:
+    """One program for all models of a size; in emcts with variances also for all betas."""
+    return program(library, policy, sizes, variance=variance)
+
+
+def program(
     library: Any, policy: str, sizes: Sizes, *, variance: bool = False, **options: Any
 ) -> Callable[..., Found]:
-    """One program for all models of a size."""
-
     @jax.jit
-    def search(key: Any, mask: Any, tables: Any) -> Any:
+    def search(key: Any, mask: Any, tables: Any, betas: dict[str, Any]) -> Any:
         model = RandomModel(**tables)
         root = model.root(library, sizes.batch, variance=variance)
         recurrent_fn = model.recurrent_fn(library, variance=variance)
         arguments = (sizes.simulations, mask, sizes.max_depth)
-        out = getattr(library, policy)(None, key, root, recurrent_fn, *arguments, **options)
+        out = getattr(library, policy)(None, key, root, recurrent_fn, *arguments, **betas, **options)
         return out, out.search_tree.summary(), read(out.search_tree)
 
-    def found(model: RandomModel, seed: int) -> Found:
-        return Found(*search(jax.random.key(seed), sizes.mask(seed), vars(model)))
+    def found(model: RandomModel, seed: int, **betas: float) -> Found:
+        return Found(*search(jax.random.key(seed), sizes.mask(seed), vars(model), betas))
 
     return found
+
+
+def without_variance(model: RandomModel) -> RandomModel:
+    nothing = {name: np.zeros_like(getattr(model, name)) for name in ("reward_variance", "value_variance")}
+    return dataclasses.replace(model, **nothing)
 
 
 def read(tree: Any) -> dict[str, Any]:
@@ -85,7 +94,7 @@ def assert_same(theirs: Found, ours: Found) -> None:
             np.testing.assert_array_equal(array, ours.arrays[name], err_msg=name)
         else:
             np.testing.assert_allclose(array, ours.arrays[name], rtol=1e-5, atol=1e-5, err_msg=name)
-    for name in TOLD:
+    for name in SUMMARISED:
         a, b = getattr(theirs.summary, name), getattr(ours.summary, name)
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5, err_msg=name)
 
@@ -103,15 +112,14 @@ def assert_same(theirs: Found, ours: Found) -> None:
 )
 def test_no_variance_or_no_beta_is_mctx(policy: str, sizes: Sizes) -> None:
     mctx_search = compiled(mctx, policy, sizes)
-    certain = compiled(emcts, policy, sizes, beta=3.0)
-    unmoved = compiled(emcts, policy, sizes, variance=True)
+    emcts_search = compiled(emcts, policy, sizes, variance=True)
     for seed in range(8):
         model = RandomModel.make(seed, sizes.actions)
-        theirs, ours = mctx_search(model, seed), certain(model, seed)
+        theirs, ours = mctx_search(model, seed), emcts_search(without_variance(model), seed, beta=3.0)
         assert_same(theirs, ours)
         np.testing.assert_array_equal(ours.summary.qvalues_std, 0)
         np.testing.assert_array_equal(ours.summary.value_std, 0)
-        ours = unmoved(model, seed)
+        ours = emcts_search(model, seed, beta=0.0)
         assert_same(theirs, ours)
         assert np.all(np.asarray(ours.summary.value_std) > 0)
         tried = np.asarray(ours.summary.visit_counts) > 0
@@ -121,9 +129,10 @@ def test_no_variance_or_no_beta_is_mctx(policy: str, sizes: Sizes) -> None:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_terminals_change_nothing_above_them(policy: str) -> None:
     """mctx goes on below a discount of 0, emcts does not: roots and all nodes above are the same."""
-    sizes = Sizes(batch=6, actions=3, simulations=60)
-    model = RandomModel.make(5, 3, terminal=0.25)
-    theirs, ours = (compiled(library, policy, sizes)(model, 5) for library in (mctx, emcts))
+    sizes = Sizes(batch=6, actions=5, simulations=27)  # a program of the test above
+    model = without_variance(RandomModel.make(5, 5, terminal=0.25))
+    theirs = compiled(mctx, policy, sizes)(model, 5)
+    ours = compiled(emcts, policy, sizes, variance=True)(model, 5, beta=3.0)
     np.testing.assert_array_equal(theirs.out.action, ours.out.action)
     np.testing.assert_allclose(theirs.summary.qvalues, ours.summary.qvalues, rtol=1e-5, atol=1e-5)
     a, b = theirs.out.search_tree, ours.out.search_tree
@@ -171,8 +180,9 @@ def test_qtransform_and_constants_reach_the_rule(
     outs = []
     for library in (mctx, emcts):
         bound = functools.partial(getattr(library, transform), **keywords)
-        search = compiled(library, policy, sizes, qtransform=bound, **CONSTANTS[policy])
-        outs.append(search(model, 8))
+        # Without effect, since the model has no variances.
+        beta: dict[str, Any] = {"beta": 3.0} if library is emcts else {}
+        outs.append(program(library, policy, sizes, qtransform=bound, **CONSTANTS[policy], **beta)(model, 8))
     assert_same(*outs)
 
 

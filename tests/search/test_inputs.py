@@ -1,5 +1,6 @@
-"""Bad input is refused when the search is called, with the field, what it is and what it should be."""
+"""A search refuses bad input when it is called, with the field, what was given and what was expected."""
 
+import types
 from typing import Any
 
 import jax
@@ -75,8 +76,12 @@ def test_steps(step: dict[str, Any], words: str) -> None:
 
 @pytest.mark.parametrize("field", ["reward", "discount", "prior_logits", "value"])
 def test_missing_fields(field: str) -> None:
+    def recurrent_fn(params: Any, key: Any, action: Any, state: Any) -> Any:
+        return types.SimpleNamespace(**{**good_step(action), field: None}), state
+
+    root = emcts.RootFnOutput(jnp.zeros((2, 3)), jnp.zeros(2), jnp.zeros(2))
     with pytest.raises(TypeError, match=f"no field '{field}'"):
-        run(step={field: None})
+        emcts.muzero_policy(None, jax.random.key(0), root, recurrent_fn, 4)
 
 
 def test_integers_are_no_values() -> None:

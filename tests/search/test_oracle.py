@@ -34,8 +34,9 @@ def compare(tree: Tree, element: int, root: oracle.Node) -> int:
     return len(pairs)
 
 
-@pytest.mark.parametrize("propagation", PROPAGATIONS)
-@pytest.mark.parametrize("max_depth", [None, 2])
+@pytest.mark.parametrize(
+    ("propagation", "max_depth"), [("independent", None), ("correlated", None), ("independent", 2)]
+)
 def test_euct(propagation: str, max_depth: int | None) -> None:
     model = RandomModel.make(1, ACTIONS, terminal=0.1)
     betas = np.array([-1.0, 0.0, 2.0, 0.5, 10.0], np.float32)
@@ -59,8 +60,9 @@ def test_euct(propagation: str, max_depth: int | None) -> None:
         assert visits[int(out.action[b])] == max(visits)
 
 
-@pytest.mark.parametrize("propagation", PROPAGATIONS)
-@pytest.mark.parametrize("max_depth", [None, 3])
+@pytest.mark.parametrize(
+    ("propagation", "max_depth"), [("independent", None), ("correlated", None), ("independent", 3)]
+)
 def test_epuct(propagation: str, max_depth: int | None) -> None:
     model = RandomModel.make(2, ACTIONS, terminal=0.1)
     betas = np.array([-1.0, 0.0, 2.0, 0.3, -4.0], np.float32)
@@ -113,17 +115,22 @@ def test_epistemic_gumbel(propagation: str) -> None:
 def test_beta_moves_the_search() -> None:
     """The oracle comparisons would pass if beta did nothing to these trees: it must do something."""
     model = RandomModel.make(6, ACTIONS)
-    for policy in (emcts.uct_policy, emcts.muzero_policy, emcts.gumbel_muzero_policy):
-        options: Any = {} if policy is not emcts.muzero_policy else {"dirichlet_fraction": 0.0}
-        betas = np.array([0.0, 3.0, -3.0], np.float32)
+    static: dict[Any, dict[str, Any]] = {
+        emcts.uct_policy: {"c": 0.7},
+        emcts.muzero_policy: {"dirichlet_fraction": 0.0},
+        emcts.gumbel_muzero_policy: {},
+    }
+    for policy, options in static.items():
+        betas = np.array([0.0, 3.0, -3.0, 0.0, 0.0], np.float32)
         same_roots = dataclasses.replace(
             model, **{name: table_of_one_root(model, name) for name in ROOT_TABLES}
         )
-        out = search(same_roots, policy, 3, SIMULATIONS, beta=betas, **options)
+        options |= {"propagation": emcts.independent}  # a program of the tests above
+        out = search(same_roots, policy, BATCH, SIMULATIONS, beta=betas, **options)
         visits = np.asarray(out.search_tree.children_visits)
         if (
             policy is emcts.gumbel_muzero_policy
-        ):  # the noise differs between rows, so compare the targets instead
+        ):  # the noise differs between rows: compare the targets instead
             visits = np.asarray(out.action_weights)
         assert not np.allclose(visits[0], visits[1])
         assert not np.allclose(visits[0], visits[2])

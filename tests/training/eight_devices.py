@@ -1,6 +1,5 @@
-"""Trains small agents on eight virtual devices in several layouts, and prints what came of it as JSON."""
+"""Trains small agents on eight virtual devices in several layouts, and prints the results as JSON."""
 
-import dataclasses
 import json
 import sys
 from typing import Any
@@ -8,7 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from emcts.agents import catalogue
+from emcts.agents.catalogue import Registered
+from emcts.runs.config import flat, override, plain
 from emcts.training.devices import DeviceLayout
 from emcts.training.seeds import SeedTrainer
 
@@ -18,48 +18,48 @@ CASES: dict[str, tuple[str, str, int, tuple[str, ...]]] = {
     "learned": ("deep-sea", "e-mz", 1, ("1x1", "1x2")),
     "subleq": ("subleq", "e-az", 1, ("1x1", "1x8")),
 }
-SMALL = {
-    "size": 5,
-    "simulations": 4,
-    "episodes": 8,
-    "exploring_episodes": 4,
-    "width": 8,
-    "batch_size": 16,
-    "updates_per_iteration": 2,
-    "moves_per_iteration": 4,
-    "replay_capacity": 800,
-    "warm_up": 64,
-    "steps_between_evaluations": 96,
-    "max_words": 3,
-    "hash_bits": 10,
-    "latent": 8,
-    "representation": (8,),
-    "dynamics": (8,),
-    "heads": (8,),
-    "ube_head": (8,),
-    "fresh_moves": 4,
-    "evaluation_episodes": 1,
+SMALL: dict[str, Any] = {
+    "env.size": 5,
+    "env.max_words": 3,
+    "search.simulations": 4,
+    "schedule.num_envs": 8,
+    "exploration.num_exploiting": 4,
+    "model.width": 8,
+    "model.latent": 8,
+    "model.representation": (8,),
+    "model.dynamics": (8,),
+    "model.heads": (8,),
+    "model.ube_head": (8,),
+    "replay.batch_size": 16,
+    "replay.capacity": 800,
+    "replay.recent": 4,
+    "schedule.updates": 2,
+    "schedule.rollout_length": 4,
+    "schedule.warmup_steps": 64,
+    "novelty.hash_bits": 10,
+    "novelty.rnd_width": 64,
+    "evaluation.every": 96,
+    "evaluation.episodes": 1,
 }
 CHUNKS = 2
 METRICS = ("return", "train_return", "loss", "loss_policy", "loss_ube", "uncertainty")
 
 
-def trainer(name: str) -> SeedTrainer:
+def trainer(name: str) -> SeedTrainer[Any]:
     environment, agent, seeds, _ = CASES[name]
+    catalogue = Registered()
     settings = catalogue.settings(environment, agent)
-    names = {setting.name for setting in dataclasses.fields(settings)}
-    changes: dict[str, Any] = {key: value for key, value in SMALL.items() if key in names}
+    paths = dict(flat(plain(settings)))
+    changes = {path: value for path, value in SMALL.items() if path in paths}
     if environment == "deep-sea":
-        changes["novelty"] = "rnd" if name == "rnd" else "counts"
-    return catalogue.trainer(
-        environment, agent, dataclasses.replace(settings, **changes), tuple(range(seeds))
-    )
+        changes["novelty.kind"] = "rnd" if name == "rnd" else "counts"
+    return catalogue.trainer(environment, agent, override(settings, changes), tuple(range(seeds)))
 
 
-def told(trainer: SeedTrainer, measured: bool) -> dict[str, Any]:
-    """The learning curve, and how the work and the state are shared."""
+def results_of(trainer: SeedTrainer[Any], measured: bool) -> dict[str, Any]:
+    """Returns the learning curve, and how the work and the state are sharded."""
     state = trainer.init()
-    shapes = [leaf.addressable_shards[0].data.shape for leaf in jax.tree.leaves(state.replay.steps)]
+    shapes = [leaf.addressable_shards[0].data.shape for leaf in jax.tree.leaves(state.replay.transitions)]
     alike = jax.tree.map(_is_alike, (state.networks, state.novelty))
     curve: dict[str, list[Any]] = {name: [] for name in METRICS}
     for _ in range(CHUNKS):
@@ -75,15 +75,16 @@ def told(trainer: SeedTrainer, measured: bool) -> dict[str, Any]:
     }
 
 
-def _flops(trainer: SeedTrainer, state: Any) -> float:
-    """Of the program of one device; what is in a loop counts once."""
+def _flops(trainer: SeedTrainer[Any], state: Any) -> float:
+    """Returns the flops of the program of one device; the body of a loop counts once."""
     flags = np.zeros(trainer.iterations_per_chunk, bool)
-    compiled = trainer._advance.lower(state, flags, flags.astype(np.float32)).compile()
+    advance: Any = trainer._advance
+    compiled = advance.lower(state, flags, flags.astype(np.float32)).compile()
     return float(compiled.cost_analysis()["flops"])
 
 
 def _is_alike(leaf: Any) -> bool:
-    """Whether devices that have the same part of an array have the same numbers in it."""
+    """Returns whether devices with the same shard of an array have the same numbers in it."""
     if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.random.key_data(leaf)
     parts: dict[str, np.ndarray] = {}
@@ -99,7 +100,7 @@ def _is_alike(leaf: Any) -> bool:
 if __name__ == "__main__":
     results = {
         name: {
-            layout: told(trainer(name).on(DeviceLayout.read(layout)), name == "subleq")
+            layout: results_of(trainer(name).on(DeviceLayout.parse(layout)), name == "subleq")
             for layout in CASES[name][3]
         }
         for name in sys.argv[1:] or CASES

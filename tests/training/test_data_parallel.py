@@ -1,4 +1,4 @@
-"""One seed on several devices, and several seeds: the same training, each device with its share of it."""
+"""One seed on several devices, and several seeds: the same training, each device with its shard of it."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.scaling.eight_devices import CASES
+from tests.training.eight_devices import CASES
 
 EIGHT = "--xla_force_host_platform_device_count=8"
 
@@ -33,15 +33,15 @@ def results() -> Any:
 
 @pytest.mark.parametrize("name", CASES)
 def test_devices_do_not_change_the_learning_curve(results: Any, name: str) -> None:
-    whole, *data_parallel = CASES[name][3]
-    for layout in data_parallel:
-        for metric, wanted in results[name][whole]["curve"].items():
+    single, *sharded = CASES[name][3]
+    for layout in sharded:
+        for metric, wanted in results[name][single]["curve"].items():
             found = results[name][layout]["curve"][metric]
             np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=2e-4, err_msg=f"{layout} {metric}")
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_each_device_has_its_share_of_the_lanes(results: Any, name: str) -> None:
+def test_each_device_has_its_shard_of_the_episodes(results: Any, name: str) -> None:
     for layout in CASES[name][3]:
         groups, devices = map(int, layout.split("x"))
         seeds = CASES[name][2]
@@ -56,6 +56,6 @@ def test_what_is_learned_is_the_same_on_all_devices(results: Any, name: str) -> 
 
 
 def test_each_device_has_its_share_of_the_work(results: Any) -> None:
-    """Searches and updates of eight lanes and batches, over eight devices: what all do alike is small."""
+    """Searches and updates of eight episodes and batches, over eight devices: what all do alike is small."""
     work = {layout: result["flops"] for layout, result in results["subleq"].items()}
     assert work["1x8"] < work["1x1"] / 4

@@ -3,14 +3,14 @@
 import importlib
 import sys
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 
 def search(*, smoke: bool = False, growth: bool = True, out: Path | None = None) -> None:
     """Search speed against mctx's, with a check that both visit the same nodes.
 
     Args:
-        smoke: tiny sizes, to see that it runs.
+        smoke: tiny sizes, to test that it runs.
         growth: also measure how time grows with simulations (8 to 512) and batch.
         out: a JSON file for the numbers, with the command, commit and machine.
     """
@@ -21,7 +21,7 @@ def env(*, smoke: bool = False) -> None:
     """Steps per second of every environment, alone and vmapped, and SUBLEQ programs per second.
 
     Args:
-        smoke: tiny sizes, to see that it runs.
+        smoke: tiny sizes, to test that it runs.
     """
     _benchmark("env").main(smoke=smoke)
 
@@ -30,23 +30,23 @@ def train(*, smoke: bool = False, out: Path | None = None) -> None:
     """Environment steps per second of whole training, where the time goes, compilation and memory.
 
     Args:
-        smoke: tiny sizes, to see that it runs.
+        smoke: tiny sizes, to test that it runs.
         out: a JSON file for the numbers, with the command, commit and machine.
     """
     _benchmark("train").main(smoke=smoke, out=out)
 
 
 def scale(*, smoke: bool = False, out: Path | None = None) -> None:
-    """Environment steps per second against seeds and devices, memory of a seed, and what devices tell each other.
+    """Environment steps per second against seeds and devices, memory per seed, and communication between devices.
 
     Args:
-        smoke: tiny sizes, to see that it runs.
+        smoke: tiny sizes, to test that it runs.
         out: a JSON file for the numbers, with the command, commit and machine.
     """
     _benchmark("scale").main(smoke=smoke, out=out)
 
 
-def _benchmark(name: str) -> Any:
+def _benchmark(name: str) -> ModuleType:
     root = Path(__file__).parents[3]
     if not (root / "benchmarks" / f"{name}.py").is_file():
         raise ValueError(

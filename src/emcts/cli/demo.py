@@ -1,121 +1,96 @@
-"""`emcts demo`: E-AZ and AZ learn Deep Sea, live; then a table, a picture and a sentence."""
+"""`emcts demo`: trains E-AZ and AZ on Deep Sea; then a table, a figure and a sentence."""
 
-import time
-from collections.abc import Iterator
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from emcts.envs.deep_sea.render import reachable
-from emcts.experiments.demo import (
-    AGENTS,
-    Demo,
-    Learning,
-    Snapshot,
-    begin,
-    draw,
-    solved_steps,
-    training,
-    treasure_steps,
-)
-from emcts.runs.logging.display import Clock, Display, display_for
-from emcts.runs.logging.metrics import LatestMetrics, to_lines, with_lines
+from emcts.agents import catalogue as installed_agents
+from emcts.experiments.demo import LABELS, Demo, draw, is_solved, latest_metrics, steps_to_goal
+from emcts.experiments.sweeps.job import Job
+from emcts.runs.drive import drive
+from emcts.runs.folder import Folder
+from emcts.runs.logging.display import display_for
+from emcts.runs.logging.metrics import LatestMetrics
 
 
 def demo(*, size: int = 20, seeds: int = 4, steps: int = 6000, out: Path = Path("demo")) -> None:
-    """Trains E-AZ in Deep Sea until every seed brings up the treasure, then AZ for as long.
+    """Trains E-AZ until it solves Deep Sea on all seeds, then AZ for as many steps.
 
     Args:
-        size: rows and columns of the sea; the treasure is at the end of one path of this many moves.
-        seeds: how many seas at once, each with its own meaning of left and right.
-        steps: in each sea, after which it is over even without the treasure.
-        out: a folder for the picture.
+        size: rows and columns of Deep Sea; one path of this many actions leads to the goal.
+        seeds: how many seeds train side by side, each with its own mapping of actions to left and right.
+        steps: of each seed, at most.
+        out: a folder for the two runs and the figure. The same command continues a demo that was stopped.
     """
-    settings = Demo(size=size, seeds=seeds, steps=steps)
-    console = Console()
-    console.print(
-        f"Deep Sea {size} x {size}: one path of {size} moves earns 1, each step on it costs {0.01 / size:.4f}."
+    settings, console = Demo(size=size, seeds=seeds, steps=steps), Console()
+    command = shlex.join(
+        ["emcts", "demo", *f"--size {size} --seeds {seeds} --steps {steps}".split(), "--out", str(out)]
     )
-    trainers = {agent: settings.trainer(agent) for agent in AGENTS}
-    trainings = {agent: training(trainer) for agent, trainer in trainers.items()}
-    learnings: dict[str, Learning] = {}
-    with display_for(console, f"{AGENTS['e-az']}, {seeds} seeds") as display:
-        first = begin(trainings)
-        learnings["e-az"] = _watch(
-            first["e-az"], trainings["e-az"], display, settings, steps, until_solved=True
-        )
-    last = learnings["e-az"][-1].env_steps
-    with display_for(console, f"{AGENTS['az']}, {seeds} seeds, for as many steps") as display:
-        learnings["az"] = _watch(first["az"], trainings["az"], display, settings, last, until_solved=False)
-    console.print(_table(settings, learnings))
-    picture = draw(learnings, out / "deep-sea.png")
-    console.print(_verdict(settings, learnings), highlight=False)
-    console.print(f"Learning curves, and what each has seen and is unsure of: {picture}")
+    console.print(
+        f"Deep Sea {size} x {size}: one path of {size} actions earns 1, each step on it costs {0.01 / size:.4f}."
+    )
+    title = f"{LABELS['e-az']}, {seeds} seeds"
+    epistemic = _train(settings.job("e-az", out, steps), title, console, command, is_solved)
+    trained = max(int(metrics["env_steps"]) for metrics in latest_metrics(epistemic).values())
+    title = f"{LABELS['az']}, {seeds} seeds, for as many steps"
+    plain = _train(settings.job("az", out, trained), title, console, command, None)
+    console.print(_table(settings, {"e-az": epistemic, "az": plain}))
+    figure = draw([epistemic, plain], out / "deep-sea.png")
+    console.print(_verdict(settings, epistemic, plain, trained), highlight=False)
+    console.print(f"Learning curves, both agents' state visits and E-AZ's uncertainty: {figure}")
 
 
-def _watch(
-    first: Snapshot,
-    rest: Iterator[Snapshot],
-    display: Display,
-    settings: Demo,
-    last: int,
-    *,
-    until_solved: bool,
-) -> Learning:
-    """Shows an agent learn until it has made `last` steps, or all seeds have solved the task."""
-    seen, clock, began = [first], Clock(), time.monotonic()
-    seeds = range(settings.seeds)
-    latest: LatestMetrics = {}
-    while True:
-        now = seen[-1]
-        latest = with_lines(latest, to_lines(seeds, now.progress, time.monotonic() - began))
-        display.show(clock.progress(now.env_steps, last, latest))
-        if now.env_steps >= last or (until_solved and now.solved):
-            return seen
-        seen.append(next(rest))
+def _train(
+    job: Job, title: str, console: Console, command: str, stop: Callable[[LatestMetrics], bool] | None
+) -> Folder:
+    catalogue = installed_agents.installed()
+    folder = job.folder(catalogue, command)
+    result = drive(job.trainer(catalogue, folder), folder, display_for(console, title), command, stop=stop)
+    if result.exit_code:
+        raise SystemExit(result.exit_code)
+    return folder
 
 
-def _table(settings: Demo, learnings: dict[str, Learning]) -> Table:
+def _table(settings: Demo, folders: dict[str, Folder]) -> Table:
     table = Table(box=box.SIMPLE)
-    for column in ("sea", "agent", "cells seen", "first treasure", "solved", "last return"):
+    for column in ("seed", "agent", "states discovered", "first goal", "solved", "last return"):
         table.add_column(column, justify="left" if column == "agent" else "right")
-    cells = int(reachable(settings.size).sum())
+    states = settings.size * (settings.size + 1) // 2
+    latest = {agent: latest_metrics(folder) for agent, folder in folders.items()}
     for seed in range(settings.seeds):
-        for agent, learning in learnings.items():
-            metrics = learning[-1].progress.metrics
+        for agent in folders:
+            metrics = latest[agent][seed]
             table.add_row(
                 str(seed),
-                AGENTS[agent],
-                f"{metrics['states_discovered'][seed]:.0f} of {cells}",
-                _step(treasure_steps(learning)[seed]),
-                _step(solved_steps(learning)[seed]),
-                f"{metrics['return'][seed]:.3f}",
+                LABELS[agent],
+                f"{metrics['states_discovered']:.0f} of {states}",
+                *(_step(metrics.get(name)) for name in ("first_reward_step", "solved_step")),
+                f"{metrics['return']:.3f}",
             )
     return table
 
 
-def _step(step: float) -> str:
-    return f"{step:,.0f}" if np.isfinite(step) else "never"
+def _step(step: float | None) -> str:
+    return "never" if step is None else f"{step:,.0f}"
 
 
-def _verdict(settings: Demo, learnings: dict[str, Learning]) -> str:
-    steps = learnings["az"][-1].env_steps
-    epistemic, plain = (_finds(treasure_steps(learnings[agent])) for agent in ("e-az", "az"))
+def _verdict(settings: Demo, epistemic: Folder, plain: Folder, trained: int) -> str:
+    with_uncertainty, without = (_found(steps_to_goal(one), settings.seeds) for one in (epistemic, plain))
     return (
-        f"{AGENTS['e-az']}, whose search carries its uncertainty, found the treasure {epistemic}. "
-        f"{AGENTS['az']}, the same without it, found it {plain} within {steps:,} steps. "
-        f"Moves drawn by chance find it once in {2**settings.size:,} episodes."
+        f"{LABELS['e-az']}, whose search propagates uncertainty, found the goal {with_uncertainty}. "
+        f"{LABELS['az']}, the same without uncertainty, found it {without} within {trained:,} steps. "
+        f"Random actions find it once in {2**settings.size:,} episodes."
     )
 
 
-def _finds(steps: Float[np.ndarray, "S"]) -> str:
-    found = steps[np.isfinite(steps)]
-    seas = f"in {len(found)} of {len(steps)} seas"
-    return f"{seas}, after {found.mean():,.0f} steps on average" if len(found) else seas
+def _found(steps: list[float], seeds: int) -> str:
+    found = f"on {len(steps)} of {seeds} seeds"
+    return f"{found}, after {np.mean(steps):,.0f} steps on average" if steps else found
 
 
 COMMANDS = demo

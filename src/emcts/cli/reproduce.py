@@ -1,9 +1,9 @@
-"""`emcts reproduce`: a figure or table of the paper, from its sweep to its picture."""
+"""`emcts reproduce`: a figure or table of the paper, from its sweep to its drawing."""
 
 import math
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,80 +16,58 @@ from rich.table import Table as RichTable
 from tyro.conf import Positional
 
 from emcts.agents import catalogue as installed_agents
-from emcts.cli.where import Where, train_rows
-from emcts.experiments import (
-    figure_1,
-    figure_2_left,
-    figure_2_middle,
-    figure_2_right,
-    figure_3,
-    figure_4,
-    figure_5,
-    table_1,
-)
-from emcts.experiments.executors import Load
-from emcts.experiments.experiment import Experiment
-from emcts.experiments.results import Cell, Results, Table
-from emcts.experiments.sweep import Row
+from emcts.cli.execution import train_specs
+from emcts.experiments.analysis.tables import Cell, Results, Table
+from emcts.experiments.executors.executor import ExecutorOptions, LoadCatalogue
+from emcts.experiments.paper import EXPERIMENTS
+from emcts.experiments.paper.experiment import Experiment
+from emcts.experiments.setting_paths import STEPS
+from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.registry import lookup
-from emcts.runs.config import TOTAL
 from emcts.runs.folder import Folder
 from emcts.training.catalogue import Catalogue
-
-MODULES = (
-    figure_1,
-    figure_2_left,
-    figure_2_middle,
-    figure_2_right,
-    figure_3,
-    figure_4,
-    table_1,
-    figure_5,
-)
-EXPERIMENTS: Mapping[str, Experiment] = {module.EXPERIMENT.name: module.EXPERIMENT for module in MODULES}
 
 
 @dataclass(frozen=True)
 class Options:
-    """Trains what a figure or table needs, goes on where it was stopped, and writes tables and a picture."""
+    """Trains the runs of a figure or table, from their last checkpoints, and writes its tables and its drawing."""
 
-    name: Positional[str]
-    """figure-1, figure-2-left, figure-2-middle, figure-2-right, figure-3, figure-4, table-1 or figure-5."""
+    name: Annotated[Positional[str], tyro.conf.arg(help=f"One of {', '.join(EXPERIMENTS)}.")]
     smoke: bool = False
-    """The same path in about a minute, with tiny settings and few rows."""
+    """Run everything in about a minute, with tiny settings and few rows."""
     plan: bool = False
-    """Only say what would be run, how long it takes and how much disk it needs."""
+    """Only show what would run, how long it takes and how much disk it needs."""
     measure: bool = False
-    """With --plan: first train each row for a moment, to see how fast it is; on a CPU about a minute a row."""
+    """With --plan: first train each row briefly to measure its speed; on a CPU about a minute per row."""
     seeds: int | None = None
-    """So many of each row, instead of the paper's number."""
+    """The number of seeds of each row, instead of the paper's."""
     first_seed: int = 1000
-    """Seeds count from here on. Settings were chosen on seeds 0 to 99, so results are of others."""
+    """The first seed. Settings were chosen on seeds 0 to 99, so results use others."""
     agents: str = ""
-    """Run only these, such as e-az,az-ube. Runs of others that are there already are analysed too."""
+    """Run only these agents, such as e-az,az-ube. Existing runs of others are analysed too."""
     rows: str = "*"
-    """Run only rows with such names: "deep-sea-10-*,*-bdqn". --plan lists the names."""
+    """Run only rows whose names match: "deep-sea-10-*,*-bdqn". --plan lists the names."""
     steps: int | None = None
-    """Of each seed, instead of the paper's number. More steps later go on with the same runs."""
+    """The steps of each seed, instead of the paper's. More steps later continue the same runs."""
     paper_settings: bool = False
-    """The presets of the paper, instead of those that worked best here."""
+    """Use the presets of the paper, instead of those that worked best here."""
     out: Path | None = None
-    """A folder for the runs. If not given: runs/reproduce, runs/reproduce-paper or runs/smoke."""
+    """The folder of the runs. If not given: runs/reproduce, runs/reproduce-paper or runs/smoke."""
     results: Path | None = None
-    """A folder for tables and pictures. If not given: results; for a smoke test, in the folder of its runs."""
+    """The folder of tables and drawings. If not given: results; for a smoke test, in the folder of its runs."""
     from_results: bool = False
     """Draw from the tables in the results folder, and run nothing."""
     from_runs: tuple[Path, ...] = ()
     """Analyse these runs, and run nothing."""
-    where: Annotated[Where, tyro.conf.arg(name="")] = field(default_factory=Where)
+    executor: Annotated[ExecutorOptions, tyro.conf.arg(name="")] = field(default_factory=ExecutorOptions)
 
     @property
     def chosen_agents(self) -> tuple[str, ...]:
         return tuple(agent for agent in self.agents.split(",") if agent)
 
-    def wants(self, row: Row) -> bool:
-        of_agent = not self.agents or row.agent in self.chosen_agents
-        return of_agent and any(fnmatchcase(row.name, pattern) for pattern in self.rows.split(","))
+    def selects(self, spec: RunSpec) -> bool:
+        of_agent = not self.agents or spec.agent in self.chosen_agents
+        return of_agent and any(fnmatchcase(spec.name, pattern) for pattern in self.rows.split(","))
 
     @property
     def runs(self) -> Path:
@@ -103,23 +81,23 @@ class Options:
     def experiment(self, catalogue: Catalogue) -> Experiment:
         chosen = lookup(EXPERIMENTS, self.name, "figure or table")
         for agent in self.chosen_agents:
-            lookup(dict.fromkeys(row.agent for row in chosen.rows), agent, "agent of this sweep")
+            lookup(dict.fromkeys(spec.agent for spec in chosen.specs), agent, "agent of this sweep")
         if self.paper_settings:
             chosen = chosen.with_paper_settings()
-        return chosen.made_small(catalogue, self.chosen_agents) if self.smoke else chosen
+        return chosen.for_smoke_test(catalogue, self.chosen_agents) if self.smoke else chosen
 
-    def rows_of(self, experiment: Experiment) -> list[Row]:
-        rows = [row for row in experiment.rows if self.wants(row)]
-        if not rows:
-            raise ValueError(f"no row of {experiment.name} is meant: --plan alone lists them")
+    def specs_of(self, experiment: Experiment) -> list[RunSpec]:
+        specs = [spec for spec in experiment.specs if self.selects(spec)]
+        if not specs:
+            raise ValueError(f"no row of {experiment.name} is selected: --plan alone lists them")
         if self.first_seed < 0:
             raise ValueError(f"--first-seed {self.first_seed}: give 0 or more")
-        rows = [replace(row, first_seed=self.first_seed) for row in rows]
+        specs = [replace(spec, first_seed=self.first_seed) for spec in specs]
         if self.seeds is not None:
-            rows = [row.with_seeds(self.seeds) for row in rows]
+            specs = [spec.with_seeds(self.seeds) for spec in specs]
         if self.steps is not None:
-            rows = [row.changed(**{TOTAL: self.steps}) for row in rows]
-        return rows
+            specs = [spec.with_changes({STEPS: self.steps}) for spec in specs]
+        return specs
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -127,8 +105,8 @@ def main(arguments: Sequence[str]) -> None:
     reproduce(options, shlex.join(["emcts", "reproduce", *arguments]), installed_agents.installed)
 
 
-def reproduce(options: Options, command: str, load: Load) -> None:
-    """From the sweep, from given runs, or from the tables alone, to the picture. Runs that failed leave with 1."""
+def reproduce(options: Options, command: str, load: LoadCatalogue) -> None:
+    """Trains and analyses, or analyses given runs, or only draws. Exits with 1 if a run failed."""
     console = Console(width=None if sys.stdout.isatty() else 180)
     catalogue = load()
     experiment = options.experiment(catalogue)
@@ -138,41 +116,40 @@ def reproduce(options: Options, command: str, load: Load) -> None:
         return
     failed = False
     if options.from_runs:
-        evidence = experiment.evidence_of([Folder.open(path) for path in options.from_runs])
+        groups = experiment.group([Folder.open(path) for path in options.from_runs])
     else:
-        rows, title = options.rows_of(experiment), f"{experiment.name}: {experiment.title}"
-        outcome = train_rows(
-            rows,
+        result = train_specs(
+            options.specs_of(experiment),
             options.runs,
-            title,
-            options.where,
+            f"{experiment.name}: {experiment.title}",
+            options.executor,
             load,
             console,
             command,
             only_plan=options.plan,
             measure=options.measure,
         )
-        if outcome is None:
+        if result is None:
             return
-        failed = bool(outcome.problems)
-        evidence = experiment.evidence(options.runs)
-    experiment.write(evidence, results, command, catalogue)
-    for run in results.made()["runs"]:
+        failed = bool(result.problems)
+        groups = experiment.runs_in(options.runs)
+    experiment.write(groups, results, command, catalogue)
+    for run in results.provenance()["runs"]:
         if run["differs"]:
-            told = f"warning: {run['run']} has other settings than {run['row']}: {', '.join(run['differs'])}"
-            console.print(told, markup=False, highlight=False)
+            text = f"warning: {run['run']} has other settings than {run['row']}: {', '.join(run['differs'])}"
+            console.print(text, markup=False, highlight=False)
     _show(experiment, results, console)
     if failed:
         raise SystemExit(1)
 
 
 def _show(experiment: Experiment, folder: Results, console: Console) -> None:
-    picture = experiment.draw_from(folder)
+    drawing = experiment.draw_from(folder)
     tables = folder.read()
     for name, columns in experiment.shown.items():
         if name in tables:
             console.print(_printed(f"{experiment.title}: {name}", tables[name], columns))
-    console.print(f"tables in {folder.folder}, picture {picture}", markup=False, highlight=False)
+    console.print(f"tables in {folder.folder}, figure {drawing}", markup=False, highlight=False)
 
 
 def _printed(title: str, table: Table, columns: Sequence[str]) -> RichTable:
@@ -180,8 +157,8 @@ def _printed(title: str, table: Table, columns: Sequence[str]) -> RichTable:
     columns = [name for name in columns or table[0] if name in table[0]]
     for name in columns:
         shown.add_column(name.replace("_", " "), no_wrap=name == "label")
-    for line in table:
-        shown.add_row(*(_text(line[name]) for name in columns))
+    for row in table:
+        shown.add_row(*(_text(row[name]) for name in columns))
     return shown
 
 

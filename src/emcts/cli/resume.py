@@ -10,7 +10,7 @@ from emcts.agents import catalogue as installed_agents
 from emcts.cli.distributed import DistributedOptions, join_process_group
 from emcts.cli.train import LoggerNames, parse, train_run
 from emcts.runs import process_group
-from emcts.runs.config import TOTAL, override, plain, refuse_changes, stored_settings
+from emcts.runs.config import plain, refuse_changes, stored_settings
 from emcts.runs.folder import Folder
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS, check_loggers
 from emcts.training.catalogue import Catalogue
@@ -23,11 +23,9 @@ started with; only the number of steps may be raised. The number of devices and 
 
 
 @dataclass(frozen=True)
-class Options(DistributedOptions):
+class ResumeOptions(DistributedOptions):
     """How to continue."""
 
-    steps: int | None = None
-    """Train to this number of environment steps of each seed, more than before."""
     loggers: LoggerNames = DEFAULT_LOGGERS
 
 
@@ -46,10 +44,8 @@ def resume(arguments: Sequence[str], catalogue: Catalogue) -> None:
     folder = Folder.open(Path(arguments[0]))
     config = folder.config()
     options, settings = parse(
-        Options(), stored_settings(config, catalogue), arguments[1:], f"emcts resume {arguments[0]}"
+        ResumeOptions(), stored_settings(config, catalogue), arguments[1:], f"emcts resume {arguments[0]}"
     )
-    if options.steps is not None:
-        settings = override(settings, {TOTAL: options.steps})
     refuse_changes(config.settings, plain(settings))
     check_loggers(options.loggers)
     trainer = options.place(catalogue.trainer(config.environment, config.agent, settings, config.seeds))

@@ -29,7 +29,7 @@ def run(
     Args:
         program: words such as "14 13", or a file of assembly, or - for assembly on standard input.
         inputs: numbers to read; a negative one stands for itself modulo N.
-        task: also say whether the program solves this task; without inputs, run it on the task's example.
+        task: also print whether the program solves this task; without inputs, run it on the task's example.
         trace: show each instruction with the memory after it.
         max_cycles: stop after so many instructions.
         word_size: N, the number of words of memory.

@@ -1,4 +1,4 @@
-"""`emcts sweep`: many runs of one's own, from a file or a grid."""
+"""`emcts sweep`: many runs, from a file or a grid."""
 
 import dataclasses
 import shlex
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import tyro
@@ -16,11 +16,11 @@ from rich.table import Table
 from tyro.conf import Positional, UseAppendAction
 
 from emcts.agents import catalogue as installed_agents
-from emcts.cli.where import Where, train_rows
-from emcts.experiments.grid import Spec, Sweep, rows_of
-from emcts.experiments.setting_values import values_in
-from emcts.experiments.sweep import Row, folders_of
-from emcts.experiments.sweep_file import SUFFIX, read_sweep
+from emcts.cli.execution import train_specs
+from emcts.experiments.executors.executor import ExecutorOptions
+from emcts.experiments.sweeps.file import SUFFIX, read_sweep, values_in
+from emcts.experiments.sweeps.grid import Grid, Sweep, run_specs, slug
+from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.registry import lookup
 from emcts.runs.folder import status
 from emcts.training.catalogue import Catalogue
@@ -28,39 +28,39 @@ from emcts.training.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class Options:
-    """Trains all runs of a file or a grid, goes on where it was stopped, and ends with a table."""
+    """Trains all runs of a file or a grid, from their last checkpoints, and prints a table."""
 
     what: Positional[str]
-    """A sweep file, NAME.toml, or an environment, whose agent and grid are options."""
+    """A sweep file, NAME.toml, or an environment with --agent and --grid."""
     agent: str | None = None
-    """Of a grid: such as e-az, or several, e-az,az."""
+    """The agent of a grid, such as e-az, or several, e-az,az."""
     preset: str | None = None
-    """Of a grid: the settings to begin with. The default preset if not given."""
+    """The preset of a grid. The default preset if not given."""
     grid: UseAppendAction[tuple[str, ...]] = ()
-    """A setting and its values, beta=0.1,1,10. Give it several times for all combinations."""
+    """A setting and its values, such as beta=0.1,1,10. Give it several times for all combinations."""
     seeds: int | None = None
-    """So many of each row, from 0 on. What the file says, or 4, if not given."""
+    """The number of seeds of each row, from 0 on. If not given: the file's number, or 4."""
     steps: int | None = None
-    """Of each seed. More steps later go on with the same runs."""
+    """The steps of each seed. More steps later continue the same runs."""
     seeds_per_run: int | None = None
-    """So many seeds train side by side in one run; 4 on CPUs and 20 on GPUs if not given."""
+    """The number of seeds that train side by side in one run; 4 on CPUs and 20 on GPUs if not given."""
     plan: bool = False
-    """Only say what would be run, how long it takes and how much disk it needs."""
+    """Only show what would run, how long it takes and how much disk it needs."""
     measure: bool = False
-    """With --plan: first train each row for a moment, to see how fast it is; on a CPU about a minute a row."""
+    """With --plan: first train each row briefly to measure its speed; on a CPU about a minute per row."""
     out: Path | None = None
-    """A folder for the runs. If not given: runs/sweep-NAME."""
-    where: Annotated[Where, tyro.conf.arg(name="")] = field(default_factory=Where)
+    """The folder of the runs. If not given: runs/sweep-NAME."""
+    executor: Annotated[ExecutorOptions, tyro.conf.arg(name="")] = field(default_factory=ExecutorOptions)
 
     def sweep(self, catalogue: Catalogue) -> Sweep:
-        """As the file or the grid says it, with the numbers of the command line."""
+        """Returns the sweep of the file or the grid, with the numbers of the command line."""
         numbers = {name: getattr(self, name) for name in ("seeds", "steps", "seeds_per_run")}
         given = {name: number for name, number in numbers.items() if number is not None}
         for name, number in given.items():
             if number < 1:
                 raise ValueError(f"--{name.replace('_', '-')} {number}: give at least 1")
         sweep = self._from_file() if self.what.endswith(SUFFIX) else self._from_grid(catalogue)
-        return Sweep(sweep.name, tuple(dataclasses.replace(spec, **given) for spec in sweep.specs))
+        return Sweep(sweep.name, tuple(dataclasses.replace(grid, **given) for grid in sweep.grids))
 
     def _from_file(self) -> Sweep:
         for name in ("agent", "preset", "grid"):
@@ -76,12 +76,12 @@ class Options:
         lookup(catalogue.environments, self.what, "environment")
         if self.agent is None:
             raise ValueError(f"which agent? Add --agent, one of {', '.join(catalogue.agents(self.what))}")
-        grid = dict(_assignment(text) for text in self.grid)
-        if len(grid) < len(self.grid):
+        values = dict(_assignment(text) for text in self.grid)
+        if len(values) < len(self.grid):
             raise ValueError("--grid names a setting twice: give all its values at once")
         agents = self.agent.split(",")
-        specs = [Spec("", self.what, agent, self.preset, grid=grid) for agent in agents]
-        return Sweep("-".join([self.what, *agents, *grid]).replace("_", "-"), tuple(specs))
+        grids = [Grid("", self.what, agent, self.preset, values=values) for agent in agents]
+        return Sweep("-".join([self.what, *agents, *map(slug, values)]), tuple(grids))
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -90,48 +90,48 @@ def main(arguments: Sequence[str]) -> None:
     console = Console(width=None if sys.stdout.isatty() else 160)
     catalogue = installed_agents.installed()
     sweep = options.sweep(catalogue)
-    rows = rows_of(sweep.specs, catalogue)
+    specs = run_specs(sweep.grids, catalogue)
     out = options.out or Path("runs") / f"sweep-{sweep.name}"
-    outcome = train_rows(
-        rows,
+    result = train_specs(
+        specs,
         out,
         sweep.name,
-        options.where,
+        options.executor,
         installed_agents.installed,
         console,
         command,
         only_plan=options.plan,
         measure=options.measure,
     )
-    if outcome is None:
+    if result is None:
         return
-    console.print(_results(rows, out))
+    console.print(_results(specs, out))
     console.print(f"runs in {out}: `emcts runs {out}` lists them, `emcts plot` draws them", markup=False)
-    if outcome.exit_code:
-        raise SystemExit(outcome.exit_code)
+    if result.exit_code:
+        raise SystemExit(result.exit_code)
 
 
-def _assignment(text: str) -> tuple[str, list[Any]]:
+def _assignment(text: str) -> tuple[str, list[object]]:
     name, equals, values = text.partition("=")
     if not name or not equals:
         raise ValueError(f"--grid {text}: expected a setting and its values, such as beta=0.1,1,10")
     return name.strip().replace("-", "_"), values_in(values)
 
 
-def _results(rows: Sequence[Row], out: Path) -> Table:
-    """A line for each row, over the seeds of its runs."""
+def _results(specs: Sequence[RunSpec], out: Path) -> Table:
+    """Returns a table with a row for each spec, over the seeds of its runs."""
     table = Table(box=box.SIMPLE)
     for column in ("run", "seeds", "steps", "return", "first reward", "solved", "state"):
         table.add_column(column, justify="left" if column in ("run", "state") else "right")
-    for row in rows:
-        folders = folders_of(row, out)
+    for spec in specs:
+        folders = spec.folders(out)
         seeds = [seed for folder in folders for seed in folder.summary().get("seeds", [])]
         returns = [seed["final_return"] for seed in seeds if seed["final_return"] is not None]
         first = [seed["first_reward_step"] for seed in seeds if seed["first_reward_step"] is not None]
         solved = sum(seed["solved_step"] is not None for seed in seeds)
         states = dict.fromkeys(status(folder).state for folder in folders)
         table.add_row(
-            row.name,
+            spec.name,
             str(len(seeds)),
             f"{max((seed['env_steps'] for seed in seeds), default=0):,}",
             f"{np.mean(returns):.3g}" if returns else "-",

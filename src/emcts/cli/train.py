@@ -1,6 +1,7 @@
 """`emcts train`: a new run. Its options depend on the environment, the agent and the preset."""
 
 import argparse
+import dataclasses
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
@@ -19,7 +20,7 @@ from emcts.cli.distributed import (
 )
 from emcts.registry import lookup
 from emcts.runs import process_group
-from emcts.runs.config import CheckpointSchedule, Config, plain, resolve
+from emcts.runs.config import CheckpointSchedule, Config, DataclassInstance, plain, resolve
 from emcts.runs.drive import drive
 from emcts.runs.folder import Folder, next_free
 from emcts.runs.logging.display import display_for
@@ -28,8 +29,8 @@ from emcts.runs.provenance import provenance
 from emcts.training.catalogue import Catalogue
 from emcts.training.progress import Trainer
 
-OptionsT = TypeVar("OptionsT")
-SettingsT = TypeVar("SettingsT")
+OptionsT = TypeVar("OptionsT", bound=DataclassInstance)
+SettingsT = TypeVar("SettingsT", bound=DataclassInstance)
 LoggerNames = Annotated[
     tuple[str, ...], tyro.conf.arg(help=f"Loggers that receive the metrics: any of {', '.join(LOGGERS)}.")
 ]
@@ -40,8 +41,8 @@ A loss that is not finite exits with 1, bad input and a full disk with 2."""
 
 
 @dataclass(frozen=True)
-class Options(DistributedOptions):
-    """Options of a run that do not depend on what is trained."""
+class TrainOptions(DistributedOptions):
+    """TrainOptions of a run that do not depend on what is trained."""
 
     seeds: int | None = None
     """Train this number of seeds, from 0 on, at the same time. 4 if not given."""
@@ -77,7 +78,7 @@ def train(arguments: Sequence[str], catalogue: Catalogue) -> None:
     """Parses environment, agent and preset, then every other option with the preset's values as defaults."""
     environment, agent, preset, rest = _choose(arguments, catalogue)
     defaults = catalogue.settings(environment, agent, preset)
-    options, settings = parse(Options(), defaults, rest, f"emcts train {environment} --agent {agent}")
+    options, settings = parse(TrainOptions(), defaults, rest, f"emcts train {environment} --agent {agent}")
     settings = resolve(settings)
     config = Config(environment, agent, preset, options.all_seeds(), plain(settings), options.schedule())
     trainer = options.place(catalogue.trainer(environment, agent, settings, config.seeds))
@@ -102,12 +103,20 @@ def parse(
     options: OptionsT, settings: SettingsT, arguments: Sequence[str], prog: str
 ) -> tuple[OptionsT, SettingsT]:
     """Parses two dataclasses from one command line, with the given values as defaults."""
-    values = {"options": options, "settings": settings}
+    values: dict[str, DataclassInstance] = {"options": options, "settings": settings}
     # An empty name puts the fields of both at the top level.
-    fields = [(name, Annotated[type(value), tyro.conf.arg(name="")]) for name, value in values.items()]
+    fields = [(name, Annotated[_type_of(value), tyro.conf.arg(name="")]) for name, value in values.items()]
     both_type: Any = make_dataclass("Both", fields)
     both: Any = tyro.cli(both_type, prog=prog, args=arguments, default=both_type(**values), description="")
     return both.options, both.settings
+
+
+def _type_of(value: DataclassInstance) -> type:
+    """Returns the type of a dataclass, with the types of its values in place of its type variables."""
+    generic: Any = type(value)
+    types = {one.type: type(getattr(value, one.name)) for one in dataclasses.fields(value)}
+    variables = getattr(generic, "__parameters__", ())
+    return generic[tuple(types[variable] for variable in variables)] if variables else generic
 
 
 def _choose(arguments: Sequence[str], catalogue: Catalogue) -> tuple[str, str, str | None, list[str]]:

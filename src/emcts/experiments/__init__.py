@@ -1,1 +1,1 @@
-"""Experiments: each a module with its sweep as data, its analysis and its plot."""
+"""Experiments: sweeps of runs, the executors that train them, their analysis, and the figures of the paper."""

@@ -9,18 +9,17 @@ from typing import Any, ClassVar, Protocol, TypedDict, TypeVar, runtime_checkabl
 from emcts.training.catalogue import Catalogue
 from emcts.types import JSON
 
-TOTAL = "total_env_steps"  # the only setting that may grow when a run resumes
-LEFT_OPEN = ("hash_bits",)  # settings that may be None until a run starts, by dotted path
+TOTAL = "steps"  # the only setting that may grow when a run resumes
 
 
 @runtime_checkable
-class Settings(Protocol):
+class DataclassInstance(Protocol):
     """A frozen dataclass, possibly nested."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
 
-SettingsT = TypeVar("SettingsT", bound=Settings)
+SettingsT = TypeVar("SettingsT", bound=DataclassInstance)
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ class Config:
         return cls(**named, seeds=tuple(stored["seeds"]), schedule=schedule)
 
 
-def plain(value: Settings) -> dict[str, JSON]:
+def plain(value: DataclassInstance) -> dict[str, JSON]:
     """Returns a dataclass as JSON reads it back: dictionaries, lists, numbers, text and None."""
     return json.loads(json.dumps(dataclasses.asdict(value)))
 
@@ -105,12 +104,10 @@ def resolve(settings: SettingsT) -> SettingsT:
 
 
 def resolve_as(settings: SettingsT, stored: Mapping[str, JSON]) -> SettingsT:
-    """Returns the settings with a run's stored values where they are left open. More steps do not change these."""
-    ours, theirs = dict(flat(plain(settings))), dict(flat(stored))
-    taken = {
-        path: theirs[path] for path in LEFT_OPEN if path in theirs and path in ours and ours[path] is None
-    }
-    return override(settings, taken)
+    """Returns the settings with a run's stored values where `resolve` would choose some. More steps change none."""
+    ours, resolved, theirs = (dict(flat(one)) for one in (plain(settings), plain(resolve(settings)), stored))
+    left_open = [path for path, value in ours.items() if value is None and resolved[path] is not None]
+    return override(settings, {path: theirs[path] for path in left_open if path in theirs})
 
 
 def fill(defaults: SettingsT, stored: Mapping[str, object], path: str = "") -> SettingsT:
@@ -122,7 +119,7 @@ def fill(defaults: SettingsT, stored: Mapping[str, object], path: str = "") -> S
     values: dict[str, object] = {}
     for name in names:
         default, value = getattr(defaults, name), stored[name]
-        if isinstance(default, Settings) and isinstance(value, Mapping):
+        if isinstance(default, DataclassInstance) and isinstance(value, Mapping):
             values[name] = fill(default, value, f"{path}{name}.")
         else:
             values[name] = _tuples(value)

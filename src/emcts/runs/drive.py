@@ -16,7 +16,7 @@ from emcts.runs.files import DiskFull, is_full_disk
 from emcts.runs.folder import Folder
 from emcts.runs.logging.display import Clock, Display
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS
-from emcts.runs.logging.metrics import mean, new_warnings
+from emcts.runs.logging.metrics import LatestMetrics, mean, new_warnings
 from emcts.runs.logging.run_writer import NullRunWriter, RunWriter
 from emcts.runs.process_group import Interruption
 from emcts.runs.provenance import Provenance, provenance
@@ -38,12 +38,14 @@ def drive(
     display: Display,
     command: str,
     loggers: Sequence[str] = DEFAULT_LOGGERS,
+    stop: Callable[[LatestMetrics], bool] | None = None,
 ) -> RunResult:
     """Trains until all steps are done, a signal arrives, or a loss is not finite.
 
     If the process is killed at any moment, another call continues from the last checkpoint, and the files of the run
     are the same as without the interruption. In a group of processes each one calls this; the leader writes, shows
-    and decides when to save. `loggers` are names of the table of loggers.
+    and decides when to save. `loggers` are names of the table of loggers. `stop` ends training
+    early, given the latest metrics of all seeds.
     """
     config = folder.config()
     if tuple(trainer.seeds) != config.seeds:
@@ -51,11 +53,16 @@ def drive(
     checkpoints = Checkpoints(folder.checkpoints, config.schedule.keep)
     lock = folder.lock() if process_group.is_leader() else nullcontext()
     with lock, Interruption() as interruption, display, _full_disk_explained(folder, checkpoints):
-        state, env_steps = _restore_or_init(trainer, config, checkpoints, display.say)
+        state, env_steps = _restore_or_init(trainer, config, checkpoints, display.message)
         made_by = provenance(command)
         with closing(_open_writer(folder, env_steps, trainer.total_env_steps, loggers)) as writer:
             clock, timer, settings = Clock(), SaveTimer(config.schedule), dict(flat(config.settings))
-            over = env_steps >= trainer.total_env_steps
+
+            def is_finished() -> bool:
+                early = stop is not None and bool(process_group.broadcast(stop(writer.latest)))
+                return early or env_steps >= trainer.total_env_steps
+
+            over = is_finished()
             while not over:
                 state, progress = trainer.advance(state)
                 env_steps = progress.env_steps
@@ -63,19 +70,19 @@ def drive(
                 writer.write(progress)
                 display.show(clock.progress(env_steps, trainer.total_env_steps, writer.latest))
                 for warning in new_warnings(before, writer.latest, settings):
-                    display.say(warning)
+                    display.message(warning)
                 if (problem := _not_finite(trainer.seeds, progress)) is not None:
                     kept = checkpoints.save_broken(state, env_steps)
                     return _end(writer, made_by, display, _broken(problem, kept, checkpoints))
                 if process_group.broadcast(writer.wants_maps(env_steps)):
                     writer.write_maps(env_steps, trainer.maps(state))
                 interruption.add(process_group.maximum(interruption.signal or 0))
-                over = env_steps >= trainer.total_env_steps or interruption.signal is not None
+                over = is_finished() or interruption.signal is not None
                 if process_group.broadcast(timer.is_due()) or over:
                     checkpoints.save(state, env_steps, mean(writer.latest, "return"), config.identity)
                     writer.write_summary("running", made_by)
-            finished = env_steps >= trainer.total_env_steps
-            result = _finished(folder, env_steps) if finished else _stopped(folder, env_steps, interruption)
+            stopped = None if is_finished() else interruption
+            result = _finished(folder, env_steps) if stopped is None else _stopped(folder, env_steps, stopped)
             return _end(writer, made_by, display, result)
 
 
@@ -99,7 +106,7 @@ class SaveTimer:
 
 
 def _restore_or_init(
-    trainer: Trainer, config: Config, checkpoints: Checkpoints, say: Callable[[str], None]
+    trainer: Trainer, config: Config, checkpoints: Checkpoints, message: Callable[[str], None]
 ) -> tuple[PyTree, int]:
     """Starts from the beginning without a checkpoint: the run is new, or was killed before its first."""
     before = checkpoints.identity()
@@ -110,8 +117,8 @@ def _restore_or_init(
     if restored is None:
         return trainer.init(), 0
     for problem in restored.damaged:
-        say(f"warning: {problem}; using an older checkpoint")
-    say(f"resumes from step {restored.env_steps:,}")
+        message(f"warning: {problem}; using an older checkpoint")
+    message(f"resumes from step {restored.env_steps:,}")
     return restored.state, restored.env_steps
 
 
@@ -160,7 +167,7 @@ def _end(
 ) -> RunResult:
     writer.write_summary(result.state, made_by)
     writer.draw()
-    display.say(result.message)
+    display.message(result.message)
     return result
 
 

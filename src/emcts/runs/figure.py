@@ -40,22 +40,23 @@ def draw_run(folder: Folder, out: Path) -> Path:
     height = PANEL[1] * (1 + 0.8 * rows)
     figure = Figure(figsize=(PANEL[0] * len(CURVES), height), layout="constrained")
     if not rows:
-        _draw_curves(figure, [folder], each_seed=True)
+        draw_curves(figure, [folder], each_seed=True)
         return _save(figure, out)
     grid = figure.add_gridspec(2, 1, height_ratios=[1, 0.8 * rows])
-    _draw_curves(figure.add_subfigure(grid[0]), [folder], each_seed=True)
-    _draw_maps(figure.add_subfigure(grid[1]), history, folder.config().seeds[0])
+    draw_curves(figure.add_subfigure(grid[0]), [folder], each_seed=True)
+    draw_maps(figure.add_subfigure(grid[1]), history, folder.config().seeds[0])
     return _save(figure, out)
 
 
 def draw_comparison(folders: Sequence[Folder], out: Path) -> Path:
     """Draws the curves of several runs: the mean over seeds, with its standard error as a band."""
     figure = Figure(figsize=(PANEL[0] * len(CURVES), PANEL[1] * 1.2), layout="constrained")
-    _draw_curves(figure, folders, each_seed=False)
+    draw_curves(figure, folders, each_seed=False)
     return _save(figure, out)
 
 
-def _draw_curves(figure: Figure | SubFigure, folders: Sequence[Folder], each_seed: bool) -> None:
+def draw_curves(figure: Figure | SubFigure, folders: Sequence[Folder], each_seed: bool) -> None:
+    """Draws a panel per metric, with a line per run: each seed, or a band of the standard error."""
     found = {name: [curve(folder, name) for folder in folders] for name in CURVES}
     shown = [name for name, curves in found.items() if any(curves)]
     if not shown:
@@ -85,7 +86,8 @@ def _draw_curve(axis: Axes, one: Curve, label: str, each_seed: bool) -> None:
         axis.fill_between(one.env_steps, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
 
 
-def _draw_maps(figure: Figure | SubFigure, history: MapHistory, seed: int) -> None:
+def draw_maps(figure: Figure | SubFigure, history: MapHistory, seed: int) -> None:
+    """Draws the maps of the first seed, a row per map, at several times of the training."""
     times = np.unique(np.linspace(0, len(history.env_steps) - 1, MAP_TIMES).round().astype(int))
     axes = figure.subplots(len(history.maps), len(times), squeeze=False)
     for row, (name, maps) in zip(axes, history.maps.items(), strict=True):

@@ -1,93 +1,150 @@
-"""The arithmetic of expansion and backup, elementwise: a batch of nodes in plain JAX, a single node in a kernel.
+"""Expansion and backup of one node, elementwise: for a batch of nodes in plain JAX, for a single node in a kernel.
 
-Nodes are given and returned as named fields of the tree.
+A propagation rule gives the variance of a return one step further up the tree.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-from emcts.search.propagation import Propagation
-from emcts.types import RecurrentFnOutput
+from emcts.search.inputs import CheckedStep
+from emcts.search.tree import Tree
+from emcts.types import Number, T
 
-Fields = dict[str, Array]
+Propagation = Callable[[Float[Array, "*B"], Float[Array, "*B"], Float[Array, "*B"]], Float[Array, "*B"]]
 
-EXPANDED_FROM = (
-    "node_visits",
-    "node_values",
-    "node_value_stds",
-    "edge_rewards",
-    "edge_qvalues",
-    "edge_qvalue_stds",
-)
-CLIMBED_FROM = (
-    "node_visits",
-    "node_values",
-    "node_value_stds",
-    "edge_rewards",
-    "edge_discounts",
-    "edge_reward_variances",
-    "edge_qvalue_stds",
-)
-CLIMBED = ("node_visits", "node_values", "node_value_stds", "edge_qvalues", "edge_qvalue_stds")
+
+def independent(
+    reward_variance: Float[Array, "*B"], discount: Float[Array, "*B"], variance: Float[Array, "*B"]
+) -> Float[Array, "*B"]:
+    """Variance of `reward + discount * return` for independent errors of the two estimates."""
+    return reward_variance + discount * discount * variance
+
+
+def correlated(
+    reward_variance: Float[Array, "*B"], discount: Float[Array, "*B"], variance: Float[Array, "*B"]
+) -> Float[Array, "*B"]:
+    """Largest variance of `reward + discount * return` over all correlations of the two estimates' errors."""
+    std = jnp.sqrt(reward_variance) + jnp.abs(discount) * jnp.sqrt(variance)
+    return std * std
+
+
+def beta_for_confidence(delta: Number) -> Float[Array, "*B"]:
+    """Returns the `beta` for which `q + beta * std` bounds Q* with probability `1 - delta` (Theorem 1, `thm:UCB`)."""
+    if isinstance(delta, float | int) and not 0 < delta <= 1:
+        raise ValueError(f"delta is the probability that the bound fails: it must be in (0, 1], got {delta}")
+    return 1 / jnp.sqrt(jnp.asarray(delta, dtype=float))
+
+
+class RunningStats(NamedTuple):
+    """The fields of a node that each backup through it updates."""
+
+    node_visits: Int[Array, "*B"]
+    node_values: Float[Array, "*B"]
+    node_value_stds: Float[Array, "*B"]
+    edge_qvalues: Float[Array, "*B"]
+    edge_qvalue_stds: Float[Array, "*B"]
+
+
+class EdgeModel(NamedTuple):
+    """The fields of a node that hold the model's transition into it."""
+
+    edge_rewards: Float[Array, "*B"]
+    edge_reward_variances: Float[Array, "*B"]
+    edge_discounts: Float[Array, "*B"]
+
+
+class NodeFields(NamedTuple):
+    """All fields of a node that an evaluation by the model writes, under the names that they have in a tree."""
+
+    running: RunningStats
+    edge: EdgeModel
+    raw_values: Float[Array, "*B"]
+    raw_value_stds: Float[Array, "*B"]
+
+    @classmethod
+    def of(cls, tree: Tree[object]) -> "NodeFields":
+        """Returns the fields of all nodes of a tree."""
+        return cls(
+            RunningStats(
+                tree.node_visits,
+                tree.node_values,
+                tree.node_value_stds,
+                tree.edge_qvalues,
+                tree.edge_qvalue_stds,
+            ),
+            EdgeModel(tree.edge_rewards, tree.edge_reward_variances, tree.edge_discounts),
+            tree.raw_values,
+            tree.raw_value_stds,
+        )
+
+    def write(self, tree: Tree[T]) -> Tree[T]:
+        """Returns the tree with these fields of all its nodes."""
+        return tree.replace(
+            **self.running._asdict(),
+            **self.edge._asdict(),
+            raw_values=self.raw_values,
+            raw_value_stds=self.raw_value_stds,
+        )
 
 
 class Return(NamedTuple):
-    """What a simulation brings to a node: a return, and the variance of it."""
+    """A simulation's return from a node, and the variance of it."""
 
     nu: Float[Array, "*B"]
     variance: Float[Array, "*B"]
 
 
-def expand(node: Fields, step: RecurrentFnOutput, propagation: Propagation) -> tuple[Fields, Return]:
-    """The node at the end of an edge after the model was asked, and what its parent gets of it.
+def evaluate(
+    running: RunningStats, reward: Float[Array, "*B"], step: CheckedStep, propagation: Propagation
+) -> tuple[NodeFields, Return]:
+    """Returns a leaf after an evaluation by the model, and the return that is backed up to its parent.
 
-    A terminal node, or one at the depth limit, is evaluated again by each simulation that ends there. Where the model
-    draws rewards or values at random, they, their returns and the stds are means over all evaluations; the discount and
-    the variance of the reward are those of the last.
+    A new leaf has no visits. A terminal node, or one at the depth limit, is evaluated by each simulation that ends
+    there: its rewards, values, returns and stds are means over all evaluations, for models that sample rewards or
+    values; the discount and the variance of the reward are those of the last evaluation.
     """
     nu = step.reward + step.discount * step.value
     variance = propagation(step.reward_variance, step.discount, step.value_variance)
-    visits = node["node_visits"]
+    visits = running.node_visits
 
-    def mean(name: str, new: Array) -> Array:
-        # This form of a mean leaves it as it is, to the last digit, if the model says the same again.
-        return node[name] + (new - node[name]) / (visits + 1)
+    def mean(old: Array, new: Array) -> Array:
+        # In this form, a repeated evaluation with equal results leaves a mean unchanged to the last digit.
+        return old + (new - old) / (visits + 1)
 
-    value = mean("node_values", step.value)
-    value_std = mean("node_value_stds", jnp.sqrt(step.value_variance))
-    fields = {
-        "node_visits": visits + 1,
-        "raw_values": value,
-        "raw_value_stds": value_std,
-        "node_values": value,
-        "node_value_stds": value_std,
-        "edge_rewards": mean("edge_rewards", step.reward),
-        "edge_reward_variances": step.reward_variance,
-        "edge_discounts": step.discount,
-        "edge_qvalues": mean("edge_qvalues", nu),
-        "edge_qvalue_stds": mean("edge_qvalue_stds", jnp.sqrt(variance)),
-    }
-    return fields, Return(nu, variance)
+    value = mean(running.node_values, step.value)
+    value_std = mean(running.node_value_stds, jnp.sqrt(step.value_variance))
+    evaluated = RunningStats(
+        node_visits=visits + 1,
+        node_values=value,
+        node_value_stds=value_std,
+        edge_qvalues=mean(running.edge_qvalues, nu),
+        edge_qvalue_stds=mean(running.edge_qvalue_stds, jnp.sqrt(variance)),
+    )
+    edge = EdgeModel(mean(reward, step.reward), step.reward_variance, step.discount)
+    return NodeFields(evaluated, edge, value, value_std), Return(nu, variance)
 
 
-def climb(node: Fields, arriving: Return, propagation: Propagation) -> tuple[Fields, Return]:
-    """A node after one more return, and what its own parent gets (Algorithm 1, BACKUP)."""
-    visits, reward, discount = node["node_visits"], node["edge_rewards"], node["edge_discounts"]
-    value = _average(node["node_values"], visits, arriving.nu)
-    variance = propagation(node["edge_reward_variances"], discount, arriving.variance)
-    fields = {
-        "node_visits": visits + 1,
-        "node_values": value,
-        "node_value_stds": _average(node["node_value_stds"], visits, jnp.sqrt(arriving.variance)),
-        "edge_qvalues": reward + discount * value,
-        # The edge into a node was visited as often as the node.
-        "edge_qvalue_stds": _average(node["edge_qvalue_stds"], visits, jnp.sqrt(variance)),
-    }
-    return fields, Return(reward + discount * arriving.nu, variance)
+def back_up(
+    running: RunningStats, edge: EdgeModel, arriving: Return, propagation: Propagation
+) -> tuple[RunningStats, Return]:
+    """Returns a node after one more return, and the return that is backed up to its parent (Algorithm 1, BACKUP)."""
+    visits, reward, discount = running.node_visits, edge.edge_rewards, edge.edge_discounts
+    value = _average(running.node_values, visits, arriving.nu)
+    variance = propagation(edge.edge_reward_variances, discount, arriving.variance)
+    updated = RunningStats(
+        node_visits=visits + 1,
+        node_values=value,
+        node_value_stds=_average(running.node_value_stds, visits, jnp.sqrt(arriving.variance)),
+        edge_qvalues=reward + discount * value,
+        # The edge into a node has as many visits as the node.
+        edge_qvalue_stds=_average(running.edge_qvalue_stds, visits, jnp.sqrt(variance)),
+    )
+    return updated, Return(reward + discount * arriving.nu, variance)
 
 
 def _average(mean: Array, count: Array, new: Array) -> Array:
-    """A mean of `count` values after one more."""
+    """Returns a mean of `count` values after one more."""
     return (mean * count + new) / (count + 1)

@@ -5,105 +5,109 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Int
 
 from emcts.search import inputs
-from emcts.search.propagation import Propagation, independent
-from emcts.search.rules import row_rule
-from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectionFn
-from emcts.search.tree import Tree, plant
-from emcts.search.walk import Edge, descend_by_functions
-from emcts.search.walkers import Walker, default_walker
+from emcts.search.backup import Propagation, independent
+from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectionFn, node_rule
+from emcts.search.traversal.backend import Backend, default_backend
+from emcts.search.traversal.plain import LeafEdge, simulate_by_functions
+from emcts.search.traversal.rules import BoundRule
+from emcts.search.tree import Tree, instantiate_tree_from_root
 from emcts.types import Key, LoopFn, Number, Params, RecurrentFn
 
 # JAX's default generator makes `fold_in(key, i)` and `split(key, n)[i]` the same key. No split is this long.
 _TIE_BREAK = 2**32 - 1
 
-Descend = Callable[[Tree[Any], Key, Int[Array, ""], Int[Array, "B"]], Edge]
+Simulate = Callable[[Tree[object], Key, Int[Array, ""], Int[Array, "B"]], LeafEdge]
 
 
 def search(
     params: Params,
     rng_key: Key,
     *,
-    root: Any,
+    root: object,
     recurrent_fn: RecurrentFn,
     root_action_selection_fn: RootActionSelectionFn,
     interior_action_selection_fn: InteriorActionSelectionFn,
     num_simulations: int,
     max_depth: int | None = None,
-    invalid_actions: Any = None,
+    invalid_actions: ArrayLike | None = None,
     extra_data: Any = None,
     loop_fn: LoopFn = jax.lax.fori_loop,
     beta: Number = 0.0,
     propagation: Propagation = independent,
-    walker: Walker | None = None,
+    backend: Backend | None = None,
 ) -> Tree[Any]:
     """Searches with any selection functions and returns the trees.
 
     Selection functions have mctx's signatures and are given trees whose values are scores `x + beta * std`.
-    At the depth limit, and at a node that a discount of 0 leads to, the last edge is evaluated once more instead of
-    going on. `walker` says what does the walking; left out, it is a GPU kernel where one applies.
+    At the depth limit, and at a node that a discount of 0 leads to, a simulation evaluates the last edge once more
+    instead of expanding below it. `backend` traverses the trees; by default GPU kernels where they apply.
     """
-    root = inputs.read_root(root)
+    checked_root = inputs.read_root(root)
     num_simulations = inputs.read_count(num_simulations, "num_simulations")
     max_depth = num_simulations if max_depth is None else inputs.read_count(max_depth, "max_depth")
-    walker = default_walker() if walker is None else walker
-    tree = plant(
-        root,
+    backend = default_backend() if backend is None else backend
+    tree = instantiate_tree_from_root(
+        checked_root,
         num_simulations,
-        invalid_actions=inputs.read_invalid_actions(invalid_actions, root),
-        beta=inputs.read_beta(beta, root),
+        root_invalid_actions=inputs.read_invalid_actions(invalid_actions, checked_root.prior_logits),
+        beta=inputs.read_beta(beta, checked_root),
         extra_data=extra_data,
     )
-    descend = _descent(
+    simulate = _simulation(
         tree,
         root_action_selection_fn,
         interior_action_selection_fn,
         max_depth,
-        walker,
+        backend,
         jax.random.fold_in(rng_key, jnp.uint32(_TIE_BREAK)),
     )
-    batch = jnp.arange(root.value.shape[0])
+    batch = jnp.arange(checked_root.value.shape[0])
 
-    def simulate(simulation: Int[Array, ""], state: tuple[Key, Tree[Any]]) -> tuple[Key, Tree[Any]]:
+    def body(simulation: Int[Array, ""], state: tuple[Key, Tree[object]]) -> tuple[Key, Tree[object]]:
         key, tree = state
-        key, descend_key, model_key = jax.random.split(key, 3)
+        key, simulate_key, model_key = jax.random.split(key, 3)
         # The node that simulation i adds has index i + 1, as in mctx; one that adds none leaves it empty.
         new_node = jnp.full(batch.shape, simulation + 1, jnp.int32)
-        edge = descend(tree, descend_key, simulation, new_node)
-        embedding = jax.tree.map(lambda leaf: leaf[batch, edge.parent], tree.embeddings)
-        step, embedding = inputs.read_step(recurrent_fn(params, model_key, edge.action, embedding), root)
+        leaf = simulate(tree, simulate_key, simulation, new_node)
+        embedding = jax.tree.map(lambda x: x[batch, leaf.parent_index], tree.embeddings)
+        output = recurrent_fn(params, model_key, leaf.action, embedding)
+        step, embedding = inputs.read_step(output, checked_root)
         embeddings = jax.tree.map(
-            lambda leaf, new: leaf.at[batch, edge.node].set(new), tree.embeddings, embedding
+            lambda x, new: x.at[batch, leaf.next_node_index].set(new), tree.embeddings, embedding
         )
-        bare = walker.ascend(_bare(tree), edge, step, propagation)
+        bare = backend.backup(_bare(tree), leaf, step, propagation)
         return key, bare.replace(embeddings=embeddings, extra_data=tree.extra_data)
 
-    _, tree = loop_fn(0, num_simulations, simulate, (rng_key, tree))
+    _, tree = loop_fn(0, num_simulations, body, (rng_key, tree))
     return tree
 
 
-def _descent(
-    tree: Tree[Any],
+def _simulation(
+    tree: Tree[object],
     root_fn: RootActionSelectionFn,
     interior_fn: InteriorActionSelectionFn,
     max_depth: int,
-    walker: Walker,
-    key: Key,
-) -> Descend:
-    """The way down: by rows if both functions are ours, else by calling them."""
-    root_key, interior_key = jax.random.split(key)
-    root_rule, interior_rule = row_rule(root_fn, tree, root_key), row_rule(interior_fn, tree, interior_key)
+    backend: Backend,
+    rng_key: Key,
+) -> Simulate:
+    """Returns the traversal to a leaf: by the backend if both functions are rules, else by calling them."""
+    root_rule, interior_rule = node_rule(root_fn), node_rule(interior_fn)
     if root_rule is None or interior_rule is None:
-        return lambda tree, key, _, new_node: descend_by_functions(
+        return lambda tree, key, _, new_node: simulate_by_functions(
             tree, root_fn, interior_fn, max_depth, new_node, key
         )
-    return lambda tree, _, simulation, new_node: walker.descend(
-        _bare(tree), root_rule.at(simulation), interior_rule, max_depth, new_node
+    root_key, interior_key = jax.random.split(rng_key)
+    at_root = BoundRule.bind(root_rule, root_key, tree)
+    at_interior = BoundRule.bind(interior_rule, interior_key, tree)
+    return lambda tree, _, simulation, new_node: backend.simulate(
+        _bare(tree), at_root.at(simulation), at_interior, max_depth, new_node
     )
 
 
-def _bare(tree: Tree[Any]) -> Tree[None]:
-    """The tree without what only models and selection functions read."""
+def _bare(tree: Tree[object]) -> Tree[object]:
+    """Returns the tree without the fields that only models and selection functions read."""
     return tree.replace(embeddings=None, extra_data=None)

@@ -12,8 +12,8 @@ from emcts.training.evaluation import EvaluationResult, SolvedFraction
 from emcts.training.log import TrainingLog
 from emcts.types import Key, Replaceable, record
 
-Maps = Mapping[str, Float[Array, "N N"]]
 SelfT = TypeVar("SelfT")
+Maps = Mapping[str, Float[Array, "N N"]]
 
 
 @runtime_checkable
@@ -145,7 +145,7 @@ class Learner(Protocol[StateT]):
     def init(self, key: Key, env_params: PyTree) -> StateT:
         """Returns the whole state, however many devices it is sharded over afterwards."""
 
-    def on_devices(self: SelfT, data_parallel: DataParallel) -> SelfT:
+    def on_devices(self, data_parallel: DataParallel) -> "Learner[StateT]":
         """Returns the same agent with its state sharded: all methods but `init` then run on all devices at once.
 
         Raises if the data cannot be sharded evenly.

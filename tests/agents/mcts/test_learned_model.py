@@ -289,7 +289,7 @@ def test_planning_counts_the_steps_left_and_tracks_true_states() -> None:
     """Novelty is that of the true pairs, and a leaf's variance that of the remaining steps."""
     _, networks = abstracted()
     local_uncertainty = TrueStateNovelty(
-        Counts(2 * ENV.num_states, epsilon=0.5), lambda env, s, a, after: 2 * env.index(s) + a
+        Counts(2 * ENV.num_states, epsilon=0.5), lambda env, s, a, after: 2 * ENV.index(s) + a
     )
     world_model = LearnedModel(
         local_uncertainty,

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from emcts.envs import from_gymnax
+from emcts.envs import check, from_gymnax
 
 KEY = jax.random.key(0)
 
@@ -45,6 +45,43 @@ def test_its_time_limit_truncates(cart_pole):
         state, outcome = env.step(state, jnp.int32(action), KEY)
         ends.append((bool(outcome.terminated), bool(outcome.truncated), float(outcome.reward)))
     assert ends == [(False, False, 1), (False, False, 1), (False, True, 1), (False, True, 0)]
+
+
+class Countdown:
+    """gymnax's interface: action 1 counts down from 3, and after `params` steps it is truncated."""
+
+    name = "Countdown"
+
+    def action_space(self, params):
+        return types.SimpleNamespace(n=2)
+
+    def reset_env(self, key, params):
+        return jnp.zeros(2), {"left": 3, "time": 0}
+
+    def step_env(self, key, state, action, params):
+        state = {"left": state["left"] - action, "time": state["time"] + 1}
+        observation = jnp.stack([state["left"], state["time"]]).astype(jnp.float32)
+        return observation, state, 1.0, state["left"] == 0, {}
+
+    def is_truncated(self, state, params):
+        return state["time"] >= params
+
+
+def test_contract_with_the_interface_of_gymnax():
+    checked = check(from_gymnax(Countdown(), 5), steps=16)
+    assert checked.ended == 8
+    assert not checked.random
+
+
+@pytest.mark.parametrize(("action", "end"), [(1, (True, False)), (0, (False, True))])
+def test_ends_by_rules_and_by_limits_are_told_apart(action, end):
+    env = from_gymnax(Countdown(), 3)
+    state, step = env.init(KEY), jax.jit(env.step)
+    for _ in range(3):
+        state, outcome = step(state, jnp.int32(action), KEY)
+    assert (bool(outcome.terminated), bool(outcome.truncated)) == end
+    assert outcome.reward == 1
+    assert env.num_actions == 2
 
 
 def test_continuous_actions_are_refused():

@@ -2,13 +2,12 @@ import io
 
 import jax
 import jax.numpy as jnp
-import matplotlib.image
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from emcts.envs import DeepSea
-from emcts.envs.deep_sea.render import heat_maps, reachable, write_png
+from emcts.envs.deep_sea.render import heat_maps, reachable
 
 KEY = jax.random.key(0)
 
@@ -84,25 +83,6 @@ def test_panels_and_path():
     titled = [axis for axis in figure.axes if axis.get_title()]
     assert [axis.get_title() for axis in titled] == ["counts", "UBE", "search"]
     np.testing.assert_array_equal(titled[0].lines[0].get_xydata(), [[0, 0], [1, 1], [0, 2]])
-
-
-def test_png_is_a_small_picture(tmp_path):
-    noise = np.random.default_rng(0).random((100, 100))
-    file = write_png(heat_maps({"a": noise, "b": noise, "c": noise}), tmp_path / "map.png")
-    assert 1_000 < file.stat().st_size < 300_000
-    pixels = matplotlib.image.imread(file)
-    assert pixels.shape[1] > 2 * pixels.shape[0], "three panels side by side"
-    assert pixels.std() > 0.05
-
-
-def test_png_gives_up_resolution_before_size(tmp_path, monkeypatch):
-    figure = heat_maps({"": np.random.default_rng(0).random((100, 100))})
-    full = write_png(figure, tmp_path / "full.png").stat().st_size
-    monkeypatch.setattr("emcts.envs.deep_sea.render.MAX_PNG_BYTES", full)
-    assert write_png(figure, tmp_path / "less.png").stat().st_size < full
-    monkeypatch.setattr("emcts.envs.deep_sea.render.MAX_PNG_BYTES", 1_000)
-    with pytest.raises(ValueError, match="over 300 kB"):
-        write_png(figure, tmp_path / "none.png")
 
 
 def test_bad_shapes():

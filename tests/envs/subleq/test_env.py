@@ -40,9 +40,9 @@ def test_solving_pays_once_and_one_more_action_ends_the_episode():
 
 
 def test_the_last_word_ends_an_episode_that_did_not_solve():
-    states, outcomes = play(Subleq("identity", max_words=4), [1, 2, 3, 4, 5])
-    assert [bool(o.terminated) for o in outcomes] == [False, False, False, True, True]
-    assert states[-1].words.tolist() == [1, 2, 3, 4]
+    states, outcomes = play(Subleq("identity", max_words=6), [1, 2, 3, 4, 5, 6, 7])
+    assert [bool(o.terminated) for o in outcomes] == [False] * 5 + [True] * 2
+    assert states[-1].words.tolist() == [1, 2, 3, 4, 5, 6]
     assert all(float(o.reward) == 0 for o in outcomes)
 
 
@@ -62,7 +62,7 @@ def test_a_shorter_program_is_worth_more():
 
 
 def test_observation_shows_words_example_and_what_is_left():
-    env = Subleq("negate-positives", max_words=3)
+    env = Subleq("negate-positives")
     inputs, wanted = subleq.examples("negate-positives", 16)[0]
     states, _ = play(env, [14, 13])
     # `14` alone reads nothing, and 0 - 14 is a wrong output; with `13` everything is read.
@@ -72,14 +72,14 @@ def test_observation_shows_words_example_and_what_is_left():
         (states[2], [14, 13], [None] * len(inputs), list(wanted)),
     ]:
         expected = [
-            *pad(program, 3),
+            *pad(program, 10),
             *pad(inputs, 8),
             *pad(wanted, 8),
             *pad(left, 8),
             *pad(written, 8),
         ]
         np.testing.assert_array_equal(env.observe(state).reshape(-1, 5), [bits(word) for word in expected])
-        np.testing.assert_array_equal(env.io(state), env.observe(state)[3 * 5 :])
+        np.testing.assert_array_equal(env.io(state), env.observe(state)[10 * 5 :])
 
 
 def pad(words, length):
@@ -93,7 +93,7 @@ def bits(word):
 
 
 def test_one_hot_and_binary_say_the_same():
-    states, _ = play(Subleq("identity", encoding=subleq.one_hot), IDENTITY)
+    states, _ = play(Subleq("identity"), IDENTITY)
     binary, one_hot = Subleq("identity"), Subleq("identity", encoding=subleq.one_hot)
     for state in states:
         places = one_hot.observe(state).reshape(-1, 17).argmax(axis=1)
@@ -175,19 +175,15 @@ def test_packed_states_are_programs():
 
 
 def test_the_artifact_of_a_success_is_its_program():
-    env = Subleq("negate-positives", max_words=6)
-    states = random_states(env, 3)
+    env = Subleq("negate-positives")
+    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *play(env, [14, 13])[0])
     artifacts = jax.tree.map(np.asarray, jax.jit(jax.vmap(env.artifact))(states))
-    for i in range(3):
-        words = states.words[i, : int(states.num_words[i])].tolist()
+    for i, words in enumerate(([], [14], [14, 13])):
         stored = env.artifact_record(jax.tree.map(lambda leaf, i=i: leaf[i], artifacts))
         assert stored.data == {"words": words}
         assert subleq.assemble(stored.text, env.word_size) == words
         assert json.loads(json.dumps(stored.data)) == stored.data
-    program = env.artifact(
-        env.written(jnp.array([14, 13, 0, 0, 0, 0], jnp.uint8), jnp.int32(2), jnp.int32(0))
-    )
-    stored = env.artifact_record(jax.tree.map(np.asarray, program), title="step 1,024")
+    stored = env.artifact_record(jax.tree.map(lambda leaf: leaf[2], artifacts), title="step 1,024")
     assert stored.text == "; step 1,024: 14 13\n" + subleq.disassemble([14, 13]) + "\n"
     assert stored.suffix == ".asm"
 

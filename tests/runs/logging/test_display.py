@@ -60,7 +60,7 @@ def test_a_message_comes_after_the_progress_shown_before() -> None:
     with LineDisplay(lines.append, seconds=1e9) as shown:
         shown.show(RunProgress(1, 8, LATEST, None, None))
         shown.show(RunProgress(2, 8, LATEST, None, None))
-        shown.say("done")
+        shown.message("done")
     assert lines[1].startswith("steps 2 of 8")
     assert lines[2:] == ["done"]
 
@@ -70,7 +70,7 @@ def test_a_terminal_gets_a_table_in_place() -> None:
     with display_for(console, "runs/x: e-az") as shown:
         assert isinstance(shown, LiveDisplay)
         shown.show(RunProgress(500, 2000, LATEST, 1234.5, 3725.0))
-        shown.say("[a warning]")
+        shown.message("[a warning]")
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "500 of 2,000" in text
     assert "runs/x: e-az" in text

@@ -28,7 +28,7 @@ LINES: list[MetricsLine] = [
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
-    config = Config("plain", "walker", None, (0, 7), plain(ToySettings(total_env_steps=200)))
+    config = Config("plain", "walker", None, (0, 7), plain(ToySettings(steps=200)))
     return Folder.create(tmp_path / "run", config, {})
 
 
@@ -87,9 +87,7 @@ def test_a_logger_is_one_entry_of_the_table(folder: Folder, monkeypatch: pytest.
 
     monkeypatch.setitem(LOGGERS, "collector", LoggerEntry(Collector, "json"))
     monkeypatch.setattr("emcts.runs.logging.run_writer.draw_run", lambda folder, out: out)
-    drive(
-        ToyTrainer(ToySettings(total_env_steps=200), (0, 7)), folder, Display(), "emcts train", ["collector"]
-    )
+    drive(ToyTrainer(ToySettings(steps=200), (0, 7)), folder, Display(), "emcts train", ["collector"])
     assert received == [(folder, 0), *folder.metrics.read(), "closed"]
     assert not (folder.path / "tensorboard").exists()
 

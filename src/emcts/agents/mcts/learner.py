@@ -40,7 +40,7 @@ class MctsLearner(Agent):
     def sharded_axes(self, state: TrainState) -> TrainState:
         """Shards the parallel episodes: their current states, and their transitions in the replay."""
 
-        def axis(path: tuple[object, ...], _: PyTree) -> int:
+        def axis(path: jax.tree_util.KeyPath, _: PyTree) -> int:
             names = [getattr(part, "name", "") for part in path[:2]]
             if names[0] == "episodes":
                 return 0

@@ -20,7 +20,7 @@ Tree = TypeVar("Tree")
 
 
 @runtime_checkable
-class Discrete(Protocol):
+class ActionSpace(Protocol):
     """gymnax's space of `n` actions."""
 
     @property
@@ -34,7 +34,7 @@ class Gymnax(Protocol[State]):
     @property
     def name(self) -> str: ...
 
-    def action_space(self, params: PyTree) -> Discrete: ...
+    def action_space(self, params: PyTree) -> ActionSpace: ...
 
     def reset_env(self, key: Key, params: PyTree) -> tuple[Array, State]: ...
 
@@ -101,7 +101,7 @@ def from_gymnax(env: object, params: PyTree) -> GymnaxEnvironment[PyTree]:
             "this gymnax environment does not tell a time limit from a terminal state (is_truncated is missing): "
             "gymnax 1.0 or later is needed"
         )
-    if not isinstance(env.action_space(params), Discrete):
+    if not isinstance(env.action_space(params), ActionSpace):
         raise ValueError(f"{env.name} has continuous actions: only discrete ones can be searched")
     return GymnaxEnvironment(env, params)
 

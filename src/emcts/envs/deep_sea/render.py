@@ -1,8 +1,6 @@
 """Deep Sea as text, and heat maps of values per cell, such as counts, learned variances or the std of a search."""
 
-import io
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 from jax.typing import ArrayLike
@@ -14,8 +12,6 @@ from matplotlib.image import AxesImage
 from matplotlib.ticker import MaxNLocator
 
 SHADES = ".:-=+*#%@"
-MAX_PNG_BYTES = 300_000
-RESOLUTIONS = (150, 100, 72, 50)  # dots per inch, tried in this order
 
 
 def reachable(size: int) -> Bool[np.ndarray, "N N"]:
@@ -51,18 +47,6 @@ def heat_maps(
         image = _draw(axis, name, _grid(name, values), log, path)
         figure.colorbar(image, ax=axis, shrink=0.85)
     return figure
-
-
-def write_png(figure: Figure, file: str | Path) -> Path:
-    """Writes the figure at the finest resolution that stays under 300 kB."""
-    file = Path(file)
-    for resolution in RESOLUTIONS:
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=resolution)
-        if buffer.tell() < MAX_PNG_BYTES:
-            file.write_bytes(buffer.getvalue())
-            return file
-    raise ValueError(f"{file.name} is over 300 kB at {RESOLUTIONS[-1]} dots per inch: draw fewer panels")
 
 
 def _draw(

@@ -15,7 +15,7 @@ from emcts.envs.subleq.env import (
 from emcts.envs.subleq.examples import examples
 from emcts.envs.subleq.execution import Execution, execute, trace
 from emcts.envs.subleq.solutions import known_solution
-from emcts.envs.subleq.tasks import TASKS, Task
+from emcts.envs.subleq.tasks import TASKS, SubleqTask
 
 __all__ = [
     "TASKS",
@@ -23,7 +23,7 @@ __all__ = [
     "Execution",
     "State",
     "Subleq",
-    "Task",
+    "SubleqTask",
     "assemble",
     "behaviour",
     "behaviour_and_program",

@@ -132,8 +132,8 @@ class Subleq:
         written = self.written(words, state.num_words + 1, state.task)
         ended = state.replace(done=jnp.array(True))
         after = tree_where(stays, ended, written)
-        pays = after.solved & ~stays
-        reward = jnp.where(pays, self.reward(after.solved, after.num_words, self.max_words), 0.0)
+        completed = after.solved & ~stays
+        reward = jnp.where(completed, self.reward(after.solved, after.num_words, self.max_words), 0.0)
         return after, Outcome(reward=reward, terminated=after.done, truncated=jnp.array(False))
 
     def legal(self, state: State) -> Bool[Array, "A"]:

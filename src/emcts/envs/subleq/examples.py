@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from emcts.envs.subleq.dialect import SLOTS, Dialect
 from emcts.envs.subleq.machine import Example
-from emcts.envs.subleq.tasks import LIST, Group, Task, task
+from emcts.envs.subleq.tasks import LIST, Group, SubleqTask, task
 
 NUM_EXAMPLES = 8  # the first is shown, the others are hidden
 FEWEST_INPUTS = 5
@@ -61,7 +61,7 @@ def example_arrays(name: str, word_size: int) -> Example:
 
 
 def _draw_example(
-    random: Random, task: Task, word_size: int, signs: set[int], fewest: int
+    random: Random, task: SubleqTask, word_size: int, signs: set[int], fewest: int
 ) -> tuple[int, ...]:
     """Whole groups, `fewest` to 8 inputs together, whose inputs and outputs are not the same few words."""
     while True:
@@ -76,7 +76,7 @@ def _draw_example(
             return tuple(inputs)
 
 
-def _draw_group(random: Random, task: Task, word_size: int) -> Group:
+def _draw_group(random: Random, task: SubleqTask, word_size: int) -> Group:
     """Values from -N/4 to N/2 - 1 for which the task is defined, with answers from -N/2 to N/2 - 1."""
     low, high = -(word_size // 4), (word_size - 1) // 2
     while True:

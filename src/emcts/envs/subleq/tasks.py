@@ -19,7 +19,7 @@ def _anything(group: Group) -> bool:
 
 
 @dataclass(frozen=True)
-class Task:
+class SubleqTask:
     """`function` gives the outputs for one group of `group_size` inputs; `accepts` is True where it is defined."""
 
     name: str
@@ -42,7 +42,7 @@ class Task:
         return [output for group in self.groups(inputs) for output in self.function(group)]
 
 
-def task(name: str) -> Task:
+def task(name: str) -> SubleqTask:
     """The task of this name. An unknown name raises a ValueError."""
     return lookup(TASKS, name, "task")
 
@@ -55,16 +55,20 @@ def _divides(pair: Group) -> bool:
     return pair[1] != 0 and pair[0] % pair[1] == 0
 
 
-def _each(name: str, summary: str, function: Callable[[int], int], accepts: Accepts = _anything) -> Task:
-    return Task(name, summary, 1, lambda group: [function(group[0])], accepts)
+def _each(
+    name: str, summary: str, function: Callable[[int], int], accepts: Accepts = _anything
+) -> SubleqTask:
+    return SubleqTask(name, summary, 1, lambda group: [function(group[0])], accepts)
 
 
-def _pair(name: str, summary: str, function: Callable[[int, int], int], accepts: Accepts = _anything) -> Task:
-    return Task(name, summary, 2, lambda group: [function(*group)], accepts)
+def _pair(
+    name: str, summary: str, function: Callable[[int, int], int], accepts: Accepts = _anything
+) -> SubleqTask:
+    return SubleqTask(name, summary, 2, lambda group: [function(*group)], accepts)
 
 
-def _sort(size: int) -> Task:
-    return Task(f"sort-{size}", f"{size} values, smallest first", size, sorted)
+def _sort(size: int) -> SubleqTask:
+    return SubleqTask(f"sort-{size}", f"{size} values, smallest first", size, sorted)
 
 
 _ALL = (
@@ -82,14 +86,14 @@ _ALL = (
     _each("halve", "a / 2, for even a", lambda a: a // 2, accepts=lambda group: group[0] % 2 == 0),
     _pair("multiply", "a * b", lambda a, b: a * b),
     _pair("divide", "a / b, where the quotient is whole", lambda a, b: a // b, accepts=_divides),
-    Task("sum", "the sum of a list that ends with 0", LIST, lambda group: [sum(group)]),
-    Task(
+    SubleqTask("sum", "the sum of a list that ends with 0", LIST, lambda group: [sum(group)]),
+    SubleqTask(
         "reverse", "a list that ends with 0, last value first, without the 0", LIST, lambda g: list(g[::-1])
     ),
     _sort(2),
     _sort(3),
     _sort(4),
-    Task("copy", "a list up to its first 0, without the 0", LIST, list),
+    SubleqTask("copy", "a list up to its first 0, without the 0", LIST, list),
 )
 
-TASKS: dict[str, Task] = {each.name: each for each in _ALL}
+TASKS: dict[str, SubleqTask] = {each.name: each for each in _ALL}

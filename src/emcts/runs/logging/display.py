@@ -83,7 +83,7 @@ class Output:
 
     def close(self) -> None: ...
 
-    def say(self, text: str) -> None:
+    def message(self, text: str) -> None:
         """Prints a message."""
 
     def __enter__(self: OutputT) -> OutputT:
@@ -106,7 +106,7 @@ class LiveOutput(Output):
     def close(self) -> None:
         self.live.stop()
 
-    def say(self, text: str) -> None:
+    def message(self, text: str) -> None:
         self.live.console.print(text, markup=False, highlight=False)
 
     def update(self, shown: RenderableType) -> None:
@@ -132,7 +132,7 @@ class LineDisplay(Display):
         if time.monotonic() - self.shown_at >= self.seconds:
             self.close()
 
-    def say(self, text: str) -> None:
+    def message(self, text: str) -> None:
         self.close()
         self.write(text)
 

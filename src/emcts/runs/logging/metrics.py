@@ -98,7 +98,7 @@ WARNINGS = (
     MetricWarning(
         "table_occupancy",
         0.1,
-        "hash_bits",
+        "novelty.hash_bits",
         "{value:.1%} of the hash table is in use, and about that share of new states counts as visited. This run "
         "continues; raise {setting} in the next one: each additional bit halves the share",
     ),

@@ -1,0 +1,114 @@
+"""Results as small files: tables in CSV, their provenance in JSON, and a figure drawn from the tables alone."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from emcts.runs.files import write_atomically
+
+PROVENANCE = "made.json"
+
+Cell = str | float | int | None
+TableRow = Mapping[str, Cell]
+Table = Sequence[TableRow]
+Tables = Mapping[str, Table]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The folder of one experiment's tables, provenance and figure."""
+
+    folder: Path
+
+    def write(self, tables: Tables, provenance: Mapping[str, object]) -> None:
+        """Writes every table that has a row."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for name, table in tables.items():
+            if table:
+                write_atomically(self.folder / f"{name}.csv", _to_csv(table))
+        write_atomically(self.folder / PROVENANCE, json.dumps(provenance, indent=2) + "\n")
+
+    def read(self) -> Tables:
+        """Returns every table, with numbers as floats and empty cells as None."""
+        files = sorted(self.folder.glob("*.csv")) if self.folder.is_dir() else []
+        if not files:
+            raise ValueError(
+                f"there are no results in {self.folder}: run the sweep first, without --from-results"
+            )
+        return {file.stem: _from_csv(file) for file in files}
+
+    def provenance(self) -> dict[str, Any]:
+        """Returns the command that made the tables, and the runs that they are of."""
+        return json.loads((self.folder / PROVENANCE).read_text())
+
+
+def number(cell: Cell) -> float:
+    """Returns the number in a cell; NaN if the cell is empty."""
+    if isinstance(cell, str):
+        raise ValueError(f"{cell!r} is not a number")
+    return math.nan if cell is None else float(cell)
+
+
+def column(table: Table, name: str) -> list[float]:
+    """Returns the numbers of a column."""
+    return [number(row[name]) for row in table]
+
+
+def unique(table: Table, name: str) -> list[Cell]:
+    """Returns the distinct values of a column, in order of appearance."""
+    return list(dict.fromkeys(row[name] for row in table))
+
+
+def where(table: Table, **wanted: Cell) -> list[TableRow]:
+    """Returns the rows that have these values."""
+    return [row for row in table if all(row[name] == value for name, value in wanted.items())]
+
+
+def starting_with(table: Table, name: str, prefix: str) -> list[TableRow]:
+    """Returns the rows whose text in a column starts with a prefix."""
+    return [row for row in table if str(row[name]).startswith(prefix)]
+
+
+def mean_of_known(table: Table, name: str) -> float | None:
+    """Returns the mean of a column over the rows that have a value; None if no row has one."""
+    known = [number(row[name]) for row in table if row.get(name) is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _to_csv(table: Table) -> str:
+    text = io.StringIO()
+    columns = list(dict.fromkeys(name for row in table for name in row))
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in table:
+        writer.writerow([_text(row.get(name)) for name in columns])
+    return text.getvalue()
+
+
+def _text(cell: Cell) -> str:
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return ""
+    if isinstance(cell, float):
+        return f"{cell:.0f}" if cell == round(cell, 0) and abs(cell) < 1e15 else f"{cell:.6g}"
+    return str(cell)
+
+
+def _from_csv(file: Path) -> list[TableRow]:
+    with file.open(newline="", encoding="utf-8") as stream:
+        return [{name: _cell(text) for name, text in row.items()} for row in csv.DictReader(stream)]
+
+
+def _cell(text: str) -> Cell:
+    if text == "":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text

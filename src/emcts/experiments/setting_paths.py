@@ -1,0 +1,23 @@
+"""Dotted paths of the settings that experiments change or read, each in one place."""
+
+from emcts.runs.config import TOTAL
+
+STEPS = TOTAL
+EVALUATION_INTERVAL = "evaluation.every"
+EVALUATION_EPISODES = "evaluation.episodes"
+SIMULATIONS = "search.simulations"
+WIDTH = "model.width"
+BETA = "exploration.beta"
+NOVELTY = "novelty.kind"
+NOVELTY_INPUT = "novelty.input"
+MODEL = "model.kind"
+
+# of Deep Sea
+SIZE = "env.size"
+STOCHASTIC = "env.stochastic"
+
+# of SUBLEQ
+TASK = "env.task"
+MAX_WORDS = "env.max_words"
+WORD_SIZE = "env.word_size"
+SIGNED = "env.signed"

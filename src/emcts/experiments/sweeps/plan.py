@@ -1,0 +1,133 @@
+"""What a sweep needs before it begins: steps, disk, and time, from measured or benchmarked speeds."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import jax
+
+from emcts.experiments.setting_paths import EVALUATION_INTERVAL, NOVELTY, SIZE
+from emcts.experiments.sweeps.job import CHECKPOINTS, Job
+from emcts.runs.config import flat, override, plain
+from emcts.runs.folder import Folder
+from emcts.runs.provenance import provenance
+from emcts.training.catalogue import Catalogue
+
+BENCHMARKS = Path(__file__).parents[4] / "docs" / "results"
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run with the steps that are left over all seeds, its speed if known, and the size of its checkpoints."""
+
+    job: Job
+    steps_left: int
+    steps_per_second: float | None
+    disk_bytes: int
+
+    @property
+    def seconds(self) -> float | None:
+        if not self.steps_left:
+            return 0.0
+        return None if self.steps_per_second is None else self.steps_left / self.steps_per_second
+
+
+def plan(
+    jobs: Sequence[Job], catalogue: Catalogue, device: str, *, measure: Callable[[Job], float] | None = None
+) -> list[PlannedRun]:
+    """Plans each run. `measure` returns the speed of the runs of a spec where it is unknown."""
+    sizes: dict[str, int] = {}
+    speeds: dict[str, float] = {}
+    planned = []
+    for job in jobs:
+        spec = job.spec.name
+        left = 0 if job.is_over else (job.total_env_steps - job.env_steps) * len(job.seeds)
+        speed = _steps_per_second(job, device, catalogue)
+        if speed is None and left and measure is not None:
+            if spec not in speeds:
+                speeds[spec] = measure(job)
+            speed = speeds[spec]
+        if spec not in sizes:
+            sizes[spec] = _state_bytes(job, catalogue)
+        planned.append(PlannedRun(job, left, speed, sizes[spec] * len(job.seeds) * _kept_checkpoints()))
+    return planned
+
+
+def measure_speed(job: Job, catalogue: Catalogue) -> float:
+    """Trains a run until it has learned for one chunk, discards it, and returns its steps per second over all seeds.
+
+    It evaluates four times as often as the real run, so that this does not take long; that makes it a little slower.
+    """
+    settings = job.spec.settings(catalogue)
+    interval = dict(flat(plain(settings))).get(EVALUATION_INTERVAL)
+    if isinstance(interval, int):
+        settings = override(settings, {EVALUATION_INTERVAL: max(1, interval // 4)})
+    trainer = catalogue.trainer(job.spec.environment, job.spec.agent, settings, job.seeds)
+    state, progress = trainer.advance(trainer.init())
+    while not progress.train_steps and progress.env_steps < job.total_env_steps:
+        state, progress = trainer.advance(state)
+    before, began = progress.env_steps, perf_counter()
+    _, progress = trainer.advance(state)
+    return len(job.seeds) * (progress.env_steps - before) / (perf_counter() - began)
+
+
+def this_device() -> tuple[str, str]:
+    """Returns the kind of the device, `cpu` or `gpu`, and its name as runs store it."""
+    kind = "cpu" if jax.default_backend() == "cpu" else "gpu"
+    return kind, provenance("")["device"]
+
+
+def _steps_per_second(job: Job, device: str, catalogue: Catalogue) -> float | None:
+    """Returns the speed of all seeds together; None if it was never measured."""
+    measured = _speed_of_runs(job.spec.folders(job.path.parent), device)
+    return measured if measured is not None else _speed_of_benchmarks(job, device, catalogue)
+
+
+def _speed_of_runs(folders: Iterable[Folder], device: str) -> float | None:
+    """Returns the speed of the slowest run on such a device. Compilation counts: it is part of the time."""
+    speeds = []
+    for folder in folders:
+        summary = folder.summary()
+        seconds = max((seed["seconds"] for seed in summary.get("seeds", [])), default=0.0)
+        if summary.get("device") == device and seconds > 0:
+            speeds.append(sum(seed["env_steps"] for seed in summary["seeds"]) / seconds)
+    return min(speeds, default=None)
+
+
+def _speed_of_benchmarks(job: Job, device: str, catalogue: Catalogue) -> float | None:
+    """Returns the speed of the benchmark of this agent and size with the nearest number of seeds."""
+    size = dict(flat(plain(job.spec.settings(catalogue)))).get(SIZE)
+    environment = job.spec.environment
+    name = environment if size is None else f"{environment} {size} x {size}"
+    fitting = [
+        case
+        for case in _benchmark_cases(device)
+        if case["case"] == name and case["agent"] == job.spec.agent and _has_same_novelty(case, job)
+    ]
+    nearest = min(fitting, key=lambda case: abs(case["seeds"] - len(job.seeds)), default=None)
+    return None if nearest is None else nearest["steps_per_second"]
+
+
+def _has_same_novelty(case: Mapping[str, Any], job: Job) -> bool:
+    """RND costs more than the counts of the default preset, so their speeds differ."""
+    return case["preset"] != "default" or job.spec.changes.get(NOVELTY, "counts") == "counts"
+
+
+def _benchmark_cases(device: str) -> list[Mapping[str, Any]]:
+    results = [json.loads(file.read_text()) for file in sorted(BENCHMARKS.glob("train-*.json"))]
+    return [case for result in results if result["device"] == device for case in result["cases"]]
+
+
+def _state_bytes(job: Job, catalogue: Catalogue) -> int:
+    """Returns the size of one seed's state, without creating it."""
+    spec = job.spec
+    trainer = catalogue.trainer(spec.environment, spec.agent, spec.settings(catalogue), job.seeds[:1])
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(jax.eval_shape(trainer.init)))
+
+
+def _kept_checkpoints() -> int:
+    """Counts the last checkpoints, the best, and one that is being written."""
+    return CHECKPOINTS.keep + 2

@@ -1,0 +1,51 @@
+"""Training on an environment of one's own: the example, and the default settings."""
+
+import dataclasses
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array, Float, PyTree
+
+from emcts.agents.mcts.variants import VARIANTS, compose
+from emcts.agents.presets.default import default_settings
+from emcts.agents.task import Task
+from emcts.envs import DeepSea, time_limit
+from emcts.training.env_factory import SharedEnv
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    return importlib.import_module("own_agent")
+
+
+def test_it_opens_the_door(example: ModuleType) -> None:
+    steps = example.first_reward("e-az", length=13, steps=640, seeds=(0,))
+    assert np.all(steps < 640)
+
+
+@pytest.mark.parametrize("agent", ["az", "az-ube", "e-az"])
+def test_default_settings_suit_every_agent_with_a_simulator(agent: str, example: ModuleType) -> None:
+    for env in (DeepSea(5, seed=0), time_limit(example.KeyCorridor(7), 21)):
+        task = Task(SharedEnv(env), max_steps=21)
+        learner = compose(VARIANTS[agent], task, default_settings(task, 10_000))
+        assert learner.num_envs == 8
+
+
+def test_observations_that_no_network_reads_are_refused(example: ModuleType) -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Columns(example.KeyCorridor):
+        """Observed as a matrix."""
+
+        def observe(self, state: PyTree) -> Float[Array, "1 P"]:
+            return jnp.expand_dims(super().observe(state), 0)
+
+    task = Task(SharedEnv(Columns(7)), max_steps=10)
+    with pytest.raises(ValueError, match="flatten them"):
+        compose(VARIANTS["e-az"], task, default_settings(task, 1000))

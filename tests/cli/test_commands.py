@@ -29,11 +29,9 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_a_run_in_deep_sea_from_its_start_to_its_figure(capsys: pytest.CaptureFixture[str]) -> None:
-    tiny = options({**DEEP_SEA, "steps": 200})
+    tiny = options(DEEP_SEA)
     main(["train", "deep-sea", "--agent", "e-az", "--seeds", "2", "--out", "runs/tiny", *tiny])
-    assert "finished: 200 steps of each seed in runs/tiny" in capsys.readouterr().out
-    main(["resume", "runs/tiny", "--steps", "1000"])
-    assert "resumes from step 200\n" in capsys.readouterr().out
+    assert "finished: 1,000 steps of each seed in runs/tiny" in capsys.readouterr().out
     folder = Folder.open(Path("runs/tiny"))
     lines = folder.metrics.read()
     assert [(line["seed"], line["env_steps"]) for line in lines] == [
@@ -62,12 +60,16 @@ def test_a_run_in_deep_sea_from_its_start_to_its_figure(capsys: pytest.CaptureFi
 def test_a_run_without_search(capsys: pytest.CaptureFixture[str]) -> None:
     tiny = options({**BDQN, "env.size": 4, "steps": 300})
     main(["train", "deep-sea", "--agent", "bdqn", "--seeds", "2", "--out", "runs/tiny", *tiny])
+    assert "finished: 300 steps of each seed in runs/tiny" in capsys.readouterr().out
     main(["resume", "runs/tiny", "--steps", "800"])
     assert "resumes from step 300\n" in capsys.readouterr().out
     main(["evaluate", "runs/tiny", "--episodes", "2"])
     evaluation = json.loads(Path("runs/tiny/evaluation.json").read_text())
     np.testing.assert_allclose([seed["return"] for seed in evaluation["seeds"]], 0.99, atol=1e-4)
-    lines = Folder.open(Path("runs/tiny")).metrics.read()
+    folder = Folder.open(Path("runs/tiny"))
+    assert Checkpoints(folder.checkpoints).steps()[-1] == 800
+    assert json.loads(Path("runs/tiny/config.json").read_text())["settings"]["steps"] == 800
+    lines = folder.metrics.read()
     assert [line["env_steps"] for line in lines[::2]] == list(range(100, 801, 100))
     assert {"loss", "loss_value", "uncertainty"} <= lines[-1].keys()
 

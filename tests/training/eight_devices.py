@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -12,11 +13,22 @@ from emcts.runs.config import flat, override, plain
 from emcts.training.devices import DeviceLayout
 from emcts.training.seeds import SeedTrainer
 
-CASES: dict[str, tuple[str, str, int, tuple[str, ...]]] = {
-    "counts": ("deep-sea", "e-az", 2, ("1x1", "2x1", "2x4")),
-    "rnd": ("deep-sea", "e-az", 1, ("1x1", "1x4")),
-    "learned": ("deep-sea", "e-mz", 1, ("1x1", "1x2")),
-    "subleq": ("subleq", "e-az", 1, ("1x1", "1x8")),
+
+@dataclass(frozen=True)
+class Case:
+    """An agent, and the layouts to train it in. The first is one device."""
+
+    environment: str
+    agent: str
+    num_seeds: int
+    layouts: tuple[str, ...]
+    preset: str = "default"
+
+
+CASES = {
+    "counts": Case("deep-sea", "e-az", 2, ("1x1", "2x4")),
+    "learned model, rnd": Case("deep-sea", "e-mz", 1, ("1x1", "1x2"), preset="anchored"),
+    "subleq": Case("subleq", "e-az", 1, ("1x1", "1x8")),
 }
 SMALL: dict[str, Any] = {
     "env.size": 5,
@@ -45,15 +57,13 @@ CHUNKS = 2
 METRICS = ("return", "train_return", "loss", "loss_policy", "loss_ube", "uncertainty")
 
 
-def trainer(name: str) -> SeedTrainer[Any]:
-    environment, agent, seeds, _ = CASES[name]
+def trainer(case: Case) -> SeedTrainer[Any]:
     catalogue = Registered()
-    settings = catalogue.settings(environment, agent)
+    settings = catalogue.settings(case.environment, case.agent, case.preset)
     paths = dict(flat(plain(settings)))
     changes = {path: value for path, value in SMALL.items() if path in paths}
-    if environment == "deep-sea":
-        changes["novelty.kind"] = "rnd" if name == "rnd" else "counts"
-    return catalogue.trainer(environment, agent, override(settings, changes), tuple(range(seeds)))
+    seeds = tuple(range(case.num_seeds))
+    return catalogue.trainer(case.environment, case.agent, override(settings, changes), seeds)
 
 
 def results_of(trainer: SeedTrainer[Any], measured: bool) -> dict[str, Any]:
@@ -100,8 +110,8 @@ def _is_alike(leaf: Any) -> bool:
 if __name__ == "__main__":
     results = {
         name: {
-            layout: results_of(trainer(name).on(DeviceLayout.parse(layout)), name == "subleq")
-            for layout in CASES[name][3]
+            layout: results_of(trainer(CASES[name]).on(DeviceLayout.parse(layout)), name == "subleq")
+            for layout in CASES[name].layouts
         }
         for name in sys.argv[1:] or CASES
     }

@@ -33,7 +33,7 @@ def results() -> Any:
 
 @pytest.mark.parametrize("name", CASES)
 def test_devices_do_not_change_the_learning_curve(results: Any, name: str) -> None:
-    single, *sharded = CASES[name][3]
+    single, *sharded = CASES[name].layouts
     for layout in sharded:
         for metric, wanted in results[name][single]["curve"].items():
             found = results[name][layout]["curve"][metric]
@@ -42,11 +42,10 @@ def test_devices_do_not_change_the_learning_curve(results: Any, name: str) -> No
 
 @pytest.mark.parametrize("name", CASES)
 def test_each_device_has_its_shard_of_the_episodes(results: Any, name: str) -> None:
-    for layout in CASES[name][3]:
+    for layout in CASES[name].layouts:
         groups, devices = map(int, layout.split("x"))
-        seeds = CASES[name][2]
         for shape in results[name][layout]["replay"]:
-            assert shape[0] == seeds // groups
+            assert shape[0] == CASES[name].num_seeds // groups
             assert shape[2] == 8 // devices
 
 

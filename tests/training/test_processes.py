@@ -11,16 +11,10 @@ from pathlib import Path
 import pytest
 
 from emcts.runs.folder import Folder, status
+from tests.agents.tiny import BDQN, options
 
-TRAIN = ("train", "deep-sea", "--agent", "e-az", "--seeds", "2", "--out", "run", "--checkpoint-chunks", "1")
-SMALL = {
-    "size": 5,
-    "simulations": 4,
-    "width": 8,
-    "batch-size": 16,
-    "updates-per-iteration": 2,
-    "steps-between-evaluations": 100,
-}
+TRAIN = ("train", "deep-sea", "--agent", "bdqn", "--seeds", "2", "--out", "run", "--checkpoint-chunks", "1")
+SMALL = {**BDQN, "env.size": 5}
 PATIENCE = 400.0
 
 
@@ -45,12 +39,11 @@ def start_two(folder: Path, *arguments: str) -> list["subprocess.Popen[str]"]:
 
 
 def training(steps: int) -> list[str]:
-    settings = {**SMALL, "total-env-steps": steps}
-    return [*TRAIN, *(text for name, value in settings.items() for text in (f"--{name}", str(value)))]
+    return [*TRAIN, *options({**SMALL, "steps": steps})]
 
 
 def test_two_processes_train_one_dies_and_one_resumes(tmp_path: Path) -> None:
-    steps = 100_000  # more than are made before one is killed
+    steps = 1_000_000  # more than are trained before one is killed
     pair = start_two(tmp_path, *training(steps))
     try:
         saved = tmp_path / "run" / "checkpoints"
@@ -67,7 +60,7 @@ def test_two_processes_train_one_dies_and_one_resumes(tmp_path: Path) -> None:
     assert "another process of this run died" in errors
     assert "`emcts resume run` continues from step" in errors
     assert "2 seeds" in out
-    assert pair[1].communicate()[0].count("steps") == 0, "one process alone shows how it goes"
+    assert pair[1].communicate()[0].count("steps") == 0, "one process alone displays progress"
     began = status(Folder.open(tmp_path / "run")).env_steps
     assert began >= 200
     resumes(tmp_path, began)

@@ -35,7 +35,7 @@ def empty() -> Replay:
 
 
 add = jax.jit(replays.add)
-draw = jax.jit(replays.sample, static_argnames=("count", "exponent", "ahead"))
+draw = jax.jit(replays.sample, static_argnames=("count", "exponent", "lookahead"))
 window = jax.jit(replays.window, static_argnames="length")
 set_priorities = jax.jit(replays.set_priorities)
 

@@ -1,4 +1,4 @@
-"""Novelty estimators by name: sizes of hash tables, how full they are, and what a network learns of rare inputs."""
+"""Novelty estimators by name: sizes of hash tables, and what a network learns of rare inputs."""
 
 import dataclasses
 import functools
@@ -14,7 +14,7 @@ from emcts.agents.settings import NoveltySettings
 from emcts.models.networks import InputSpec
 from emcts.novelty import HashCounts, HashSet, Normalised
 from emcts.runs.config import override
-from tests.agents.tiny import CATALOGUE, advanced, table, trainer
+from tests.agents.tiny import CATALOGUE
 
 PAIRS = 8
 UPDATES = 200
@@ -59,21 +59,6 @@ def test_an_agent_without_a_table_has_no_size() -> None:
     settings = CATALOGUE.settings("minatar-breakout", "e-mz")
     assert settings.novelty.kind == "ensemble"
     assert settings.resolved().novelty.hash_bits is None
-
-
-def test_occupancy_is_a_metric() -> None:
-    one = trainer("subleq", "e-az")
-    _, reports = advanced(one, one.init(), 2)
-    occupied = table(reports, "table_occupancy")
-    np.testing.assert_allclose(occupied, table(reports, "states_discovered") / 2**12)
-    assert np.all(occupied[1] >= occupied[0])
-    assert np.all(occupied > 0)
-
-
-def test_an_agent_without_a_table_has_no_occupancy() -> None:
-    one = trainer("deep-sea", "bdqn")
-    _, (report,) = advanced(one, one.init(), 1)
-    assert "table_occupancy" not in report.metrics
 
 
 def rnd(epsilon: float) -> Any:

@@ -1,7 +1,7 @@
 """Random keys: none is used twice, and agents, seeds and evaluations have their own."""
 
 import collections
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -11,14 +11,23 @@ import pytest
 
 import emcts
 from emcts.agents.mcts.learner import MctsLearner
+from emcts.agents.mcts.planners import ExplorationParams, Puct, UbeAtRoot
+from emcts.agents.mcts.targets import Reanalyse, SearchedEdgeUbe, searched_value
 from emcts.training.learner import Learner
 from emcts.training.log import evaluation_keys
 from emcts.training.loop import run_chunk
 from emcts.training.seeds import SeedTrainer
-from tests.agents.tiny import CATALOGUE, settings, trainer
+from tests.agents.chain import Chain, ChainState, random_tables, state_from_tables, tabular_agent
+from tests.agents.mcts.test_targets import PLANNER
+from tests.agents.tiny import CATALOGUE, Changes, settings, trainer
 
-FEW = {"replay.batch_size": 4, "env.size": 3, "env.stochastic": True, "evaluation.every": 30}
-SMALLER = {**FEW, "schedule.updates": 2, "search.simulations": 3}
+STOCHASTIC: Changes = {
+    "env.size": 3,
+    "env.stochastic": True,
+    "replay.batch_size": 4,
+    "evaluation.every": 30,
+}
+SMALL_SEARCH: Changes = {"schedule.updates": 2, "search.simulations": 3}
 FUNCTIONS = (
     "split",
     "bits",
@@ -33,10 +42,10 @@ FUNCTIONS = (
 Uses = collections.Counter[tuple[int, int]]
 
 
-def make(agent: str, changes: Mapping[str, Any] | None = None) -> SeedTrainer[Any]:
-    """A trainer on stochastic Deep Sea, whose chunks are short."""
-    few = FEW if agent == "bdqn" else SMALLER
-    return CATALOGUE.trainer("deep-sea", agent, settings("deep-sea", agent, {**few, **(changes or {})}), (0,))
+def make(agent: str, changes: Changes | None = None) -> SeedTrainer[Any]:
+    """A trainer of stochastic Deep Sea, with short chunks."""
+    small = {**STOCHASTIC, **({} if agent == "bdqn" else SMALL_SEARCH), **(changes or {})}
+    return CATALOGUE.trainer("deep-sea", agent, settings("deep-sea", agent, small), (0,))
 
 
 @pytest.fixture
@@ -71,26 +80,18 @@ def assert_used_once(uses: Uses) -> None:
     assert {key: times for key, times in uses.items() if times > 1} == {}
 
 
-@pytest.mark.parametrize(
-    ("agent", "changes"),
-    [
-        ("e-az", {"novelty.kind": "ensemble", "replay.recent": 4}),
-        (
-            "az-ube",
-            {
-                "targets.ube": "root",
-                "targets.ube_steps": 2,
-                "targets.value_steps": 2,
-                "targets.fraction": 0.5,
-            },
-        ),
-        ("e-mz", {}),
-        ("bdqn", {}),
-    ],
-)
-def test_no_key_serves_twice_in_training_and_evaluation(
-    agent: str, changes: dict[str, Any], uses: Uses
-) -> None:
+ALL_KEYS: Changes = {
+    "novelty.kind": "ensemble",
+    "replay.recent": 4,
+    "targets.ube": "root",
+    "targets.ube_steps": 2,
+    "targets.value_steps": 2,
+    "targets.fraction": 0.5,
+}
+
+
+@pytest.mark.parametrize(("agent", "changes"), [("e-az", ALL_KEYS), ("e-mz", {}), ("bdqn", {})])
+def test_no_key_is_used_twice_in_training_and_evaluation(agent: str, changes: Changes, uses: Uses) -> None:
     """Over three chunks: evaluation after one must not have a key that training uses in the next."""
     one = make(agent, changes)
     state = one.init()
@@ -101,7 +102,7 @@ def test_no_key_serves_twice_in_training_and_evaluation(
 
 
 @pytest.mark.parametrize("policy", [emcts.muzero_policy, emcts.gumbel_muzero_policy, emcts.uct_policy])
-def test_no_key_serves_twice_in_a_search(policy: Any, uses: Uses) -> None:
+def test_no_key_is_used_twice_in_a_search(policy: Any, uses: Uses) -> None:
     def model(_: Any, key: Any, action: Any, embedding: Any) -> Any:
         ones = jnp.ones(1)
         reward = jax.random.normal(key, (1,))
@@ -110,6 +111,17 @@ def test_no_key_serves_twice_in_a_search(policy: Any, uses: Uses) -> None:
 
     root = emcts.RootFnOutput(jnp.zeros((1, 3)), jnp.zeros(1), jnp.zeros(1))
     jax.jit(lambda key: policy(None, key, root, model, 6).action)(jax.random.key(5)).block_until_ready()
+    assert_used_once(uses)
+
+
+def test_no_key_is_used_twice_by_ube_at_the_root(uses: Uses) -> None:
+    agent = tabular_agent(Reanalyse(PLANNER, searched_value, SearchedEdgeUbe(), exploring=PLANNER))
+    state = state_from_tables(agent, random_tables(pairs=True))
+    model = agent.world_model.planning_models(Chain(), state.target)(state.novelty)
+    states = ChainState(jnp.zeros(1, jnp.int32))
+    params = ExplorationParams.constant(states, beta=1.0, exploring=True)
+    planner = UbeAtRoot(Puct(6, dirichlet_fraction=0.25))
+    jax.jit(lambda key: planner(key, model, states, params).action)(jax.random.key(5)).block_until_ready()
     assert_used_once(uses)
 
 
@@ -127,13 +139,13 @@ def trace_chunk(learner: Learner[Any]) -> None:
 
 
 @pytest.mark.usefixtures("key_reuse_checked")
-@pytest.mark.parametrize("agent", ["e-az", "az-ube", "e-mz", "bdqn"])
-def test_a_chunk_passes_the_check_for_reuse(agent: str) -> None:
-    trace_chunk(make(agent).learner)
+def test_a_chunk_passes_the_check_for_reuse() -> None:
+    """Trainings of every agent run with this check too: tests/agents/mcts and tests/agents/bdqn."""
+    trace_chunk(make("bdqn").learner)
 
 
 @pytest.mark.usefixtures("key_reuse_checked")
-def test_the_check_sees_a_key_that_learning_uses_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_finds_a_key_that_learning_uses_again(monkeypatch: pytest.MonkeyPatch) -> None:
     learn = MctsLearner.learn
 
     def careless(self: MctsLearner, state: Any, progress: Any) -> Any:
@@ -163,9 +175,9 @@ def test_agents_and_seeds_do_not_share_their_random_numbers() -> None:
     )
 
 
-def test_the_same_seed_has_the_same_action_map_for_every_agent() -> None:
-    params = [trainer("deep-sea", agent, (0, 1)).init().env_params for agent in ("e-az", "bdqn")]
-    np.testing.assert_array_equal(params[0], params[1])
+def test_the_same_seed_has_the_same_environment_for_every_agent() -> None:
+    maps = [trainer("deep-sea", agent, (0, 1)).init().env_params for agent in ("e-az", "bdqn")]
+    np.testing.assert_array_equal(maps[0], maps[1])
 
 
 def test_evaluation_keys_change_with_the_steps_and_leave_training_alone() -> None:

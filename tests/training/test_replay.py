@@ -1,4 +1,4 @@
-"""The replay against plain counting: what is drawn, how often, and what comes after it."""
+"""The replay against plain counting: which transitions are drawn, how often, and which ones follow."""
 
 import functools
 from typing import Any
@@ -11,17 +11,17 @@ import pytest
 from emcts.training import replay as replays
 from emcts.training.replay import Replay, Sample, StoredTransition
 
-ROWS, NUM_ENVS = 5, 3
+ROWS, ENVS = 5, 3
 KEY = jax.random.key(0)
 
 
-def move(number: int) -> StoredTransition:
-    """A transition whose fields tell which it is: episode 2 of step 7 is 7.2."""
-    names = number + jnp.arange(NUM_ENVS) / 10
-    flags = jnp.full(NUM_ENVS, number % 2 == 0)
+def transition(number: int) -> StoredTransition:
+    """Transitions whose fields identify them: that of environment 2 in step 7 is 7.2."""
+    names = number + jnp.arange(ENVS) / 10
+    flags = jnp.full(ENVS, number % 2 == 0)
     return StoredTransition(
         state={"name": names},
-        action=jnp.full(NUM_ENVS, number, jnp.int32),
+        action=jnp.full(ENVS, number, jnp.int32),
         reward=-names,
         terminated=flags,
         truncated=~flags,
@@ -31,7 +31,7 @@ def move(number: int) -> StoredTransition:
 
 @functools.cache
 def empty() -> Replay:
-    return replays.init(move(0), ROWS)
+    return replays.init(transition(0), ROWS)
 
 
 add = jax.jit(replays.add)
@@ -41,10 +41,10 @@ set_priorities = jax.jit(replays.set_priorities)
 
 
 @functools.cache
-def filled(moves: int) -> Replay:
+def filled(steps: int) -> Replay:
     ring = empty()
-    for number in range(moves):
-        ring = add(ring, move(number))
+    for number in range(steps):
+        ring = add(ring, transition(number))
     return ring
 
 
@@ -54,67 +54,65 @@ def counts(ring: Replay, at: Sample) -> np.ndarray:
     return table
 
 
-def names(steps: Any) -> np.ndarray:
-    return np.asarray(steps.state["name"])
+def names(transitions: Any) -> np.ndarray:
+    return np.asarray(transitions.state["name"])
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.6, 1.0])
-def test_steps_are_drawn_in_proportion_to_their_priorities(exponent: float) -> None:
-    priorities = np.random.default_rng(0).uniform(0.1, 4.0, (ROWS, NUM_ENVS))
+def test_transitions_are_drawn_in_proportion_to_their_priorities(exponent: float) -> None:
+    priorities = np.random.default_rng(0).uniform(0.1, 4.0, (ROWS, ENVS))
     ring = filled(ROWS).replace(priorities=jnp.asarray(priorities, jnp.float32))
     number = 30_000
     at = draw(ring, KEY, number, exponent=exponent, lookahead=0)
     wanted = priorities**exponent / np.sum(priorities**exponent)
-    # Of a chi-square of 14 degrees of freedom, 40 is passed once in 4,000 times.
+    # A chi-square variable of 14 degrees of freedom exceeds 40 once in 4,000 times.
     assert np.sum((counts(ring, at) - number * wanted) ** 2 / (number * wanted)) < 40
     np.testing.assert_allclose(at.probability, wanted[at.row, at.env], rtol=1e-5)
 
 
-@pytest.mark.parametrize("ahead", [0, 1, 3])
-@pytest.mark.parametrize("moves", [4, 5, 6, 7, 13])
-def test_only_steps_that_were_followed_are_drawn(moves: int, ahead: int) -> None:
-    ring = filled(moves)
-    at = draw(ring, KEY, 500, exponent=0.0, lookahead=ahead)
+@pytest.mark.parametrize("lookahead", [0, 1, 3])
+@pytest.mark.parametrize("steps", [4, 5, 6, 7, 13])
+def test_only_transitions_with_later_ones_are_drawn(steps: int, lookahead: int) -> None:
+    ring = filled(steps)
+    at = draw(ring, KEY, 500, exponent=0.0, lookahead=lookahead)
     drawn = {round(float(name), 1) for name in names(window(ring, at, 1))[:, 0]}
-    wanted = range(max(0, moves - ROWS), moves - ahead)
-    assert drawn == {round(number + env / 10, 1) for number in wanted for env in range(NUM_ENVS)}
+    wanted = range(max(0, steps - ROWS), steps - lookahead)
+    assert drawn == {round(number + env / 10, 1) for number in wanted for env in range(ENVS)}
 
 
-@pytest.mark.parametrize("moves", [4, 7, 13])
-def test_a_window_goes_on_across_the_end_of_the_ring(moves: int) -> None:
-    ring = filled(moves)
+@pytest.mark.parametrize("steps", [4, 7, 13])
+def test_a_window_continues_across_the_end_of_the_ring(steps: int) -> None:
+    ring = filled(steps)
     at = draw(ring, KEY, 100, exponent=0.6, lookahead=2)
-    steps = window(ring, at, 3)
-    np.testing.assert_allclose(np.diff(names(steps), axis=1), 1.0, rtol=1e-5)
-    np.testing.assert_array_equal(steps.action, np.floor(names(steps)))
-    np.testing.assert_array_equal(steps.reward, -names(steps))
-    np.testing.assert_array_equal(steps.terminated, steps.action % 2 == 0)
-    np.testing.assert_array_equal(steps.truncated, steps.action % 2 == 1)
-    np.testing.assert_array_equal(steps.policy[..., 0], names(steps))
-    assert moves < ROWS or np.any(np.asarray(at.row) + 2 >= ROWS)
+    found = window(ring, at, 3)
+    np.testing.assert_allclose(np.diff(names(found), axis=1), 1.0, rtol=1e-5)
+    np.testing.assert_array_equal(found.action, np.floor(names(found)))
+    np.testing.assert_array_equal(found.reward, -names(found))
+    np.testing.assert_array_equal(found.terminated, found.action % 2 == 0)
+    np.testing.assert_array_equal(found.truncated, found.action % 2 == 1)
+    np.testing.assert_array_equal(found.policy[..., 0], names(found))
+    assert steps < ROWS or np.any(np.asarray(at.row) + 2 >= ROWS)
 
 
 def test_priorities_change_where_they_were_drawn() -> None:
     at = Sample(jnp.array([1, 4, 0]), jnp.array([2, 0, 0]), jnp.ones(3))
     ring = set_priorities(filled(6), at, jnp.array([0.5, 7.0, 0.25]))
-    wanted = np.ones((ROWS, NUM_ENVS))
+    wanted = np.ones((ROWS, ENVS))
     wanted[1, 2], wanted[4, 0], wanted[0, 0] = 0.5, 7.0, 0.25
     np.testing.assert_array_equal(ring.priorities, wanted)
-    later = add(ring, move(6))
+    later = add(ring, transition(6))
     np.testing.assert_array_equal(later.priorities[1], [7.0, 7.0, 7.0])
 
 
-def test_the_largest_priority_falls_once_it_is_gone() -> None:
+def test_the_largest_priority_decreases_once_it_is_gone() -> None:
     everywhere = Sample(
-        jnp.repeat(jnp.arange(ROWS), NUM_ENVS),
-        jnp.tile(jnp.arange(NUM_ENVS), ROWS),
-        jnp.ones(ROWS * NUM_ENVS),
+        jnp.repeat(jnp.arange(ROWS), ENVS), jnp.tile(jnp.arange(ENVS), ROWS), jnp.ones(ROWS * ENVS)
     )
-    ring = set_priorities(filled(ROWS), everywhere, jnp.full(ROWS * NUM_ENVS, 0.125))
-    np.testing.assert_array_equal(add(ring, move(5)).priorities[0], np.full(NUM_ENVS, 0.125))
+    ring = set_priorities(filled(ROWS), everywhere, jnp.full(ROWS * ENVS, 0.125))
+    np.testing.assert_array_equal(add(ring, transition(5)).priorities[0], np.full(ENVS, 0.125))
 
 
-def test_importance_undoes_the_priorities() -> None:
+def test_importance_weights() -> None:
     probability = np.array([0.1, 0.02, 0.5])
     at = Sample(jnp.zeros(3, jnp.int32), jnp.zeros(3, jnp.int32), jnp.asarray(probability, jnp.float32))
     for exponent in [0.0, 0.4, 1.0]:
@@ -123,20 +121,20 @@ def test_importance_undoes_the_priorities() -> None:
         np.testing.assert_allclose(weights, wanted / wanted.max(), rtol=1e-5)
 
 
-def test_with_full_importance_every_step_counts_alike() -> None:
-    """The weighted share of each step is then the same, however often it was drawn."""
-    priorities = jnp.asarray(np.random.default_rng(1).uniform(0.5, 4.0, (ROWS, NUM_ENVS)), jnp.float32)
+def test_with_full_importance_every_transition_has_the_same_weight() -> None:
+    """The weighted frequency of each transition is then the same, however often it was drawn."""
+    priorities = jnp.asarray(np.random.default_rng(1).uniform(0.5, 4.0, (ROWS, ENVS)), jnp.float32)
     ring = filled(ROWS).replace(priorities=priorities)
     at = draw(ring, KEY, 30_000, exponent=1.0, lookahead=0)
-    weights = np.asarray(replays.importance(at, ROWS * NUM_ENVS, 1.0))
-    share = np.zeros((ROWS, NUM_ENVS))
+    weights = np.asarray(replays.importance(at, ROWS * ENVS, 1.0))
+    share = np.zeros((ROWS, ENVS))
     np.add.at(share, (np.asarray(at.row), np.asarray(at.env)), weights)
     np.testing.assert_allclose(share / share.mean(), 1.0, atol=0.15)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_tiny_and_huge_priorities_keep_their_proportions(scale: float) -> None:
-    priorities = scale * np.arange(1, ROWS * NUM_ENVS + 1).reshape(ROWS, NUM_ENVS)
+    priorities = scale * np.arange(1, ROWS * ENVS + 1).reshape(ROWS, ENVS)
     ring = filled(ROWS).replace(priorities=jnp.asarray(priorities, jnp.float32))
     at = draw(ring, KEY, 500, exponent=1.0, lookahead=1)
     wanted = priorities / priorities[:-1].sum()
@@ -153,12 +151,12 @@ def test_one_huge_priority_takes_all_draws() -> None:
         np.testing.assert_allclose(at.probability, 1.0, rtol=1e-6)
 
 
-def test_what_has_no_priority_is_never_drawn_from_a_large_ring() -> None:
-    """Where a sum of many is made in parallel it may rise, by rounding, between two steps that have nothing."""
+def test_priority_0_is_never_drawn_from_a_large_ring() -> None:
+    """A parallel sum may increase, by rounding, between two transitions of priority 0."""
     rows, rng = 100_000, np.random.default_rng(0)
     priorities = np.where(rng.random((rows, 1)) < 0.5, rng.uniform(0.1, 2.0, (rows, 1)), 0)
-    step = jax.tree.map(lambda leaf: leaf[:1], move(0))
-    ring = replays.init(step, rows).replace(
+    example = jax.tree.map(lambda leaf: leaf[:1], transition(0))
+    ring = replays.init(example, rows).replace(
         priorities=jnp.asarray(priorities, jnp.float32), filled=jnp.int32(rows)
     )
     at = draw(ring, KEY, 2_000_000, exponent=1.0, lookahead=0)
@@ -166,12 +164,12 @@ def test_what_has_no_priority_is_never_drawn_from_a_large_ring() -> None:
     assert np.all(np.asarray(at.probability) > 0)
 
 
-def test_a_million_steps_are_drawn_as_often_as_they_should() -> None:
-    """The small ones too, for which a float32 sum of all is too coarse."""
+def test_a_million_transitions_have_the_right_frequencies() -> None:
+    """Also those of small priority, for which a float32 sum of all is too coarse."""
     rows, number, small = 1_000_000, 1_000_000, 1e-3
     priorities = np.where(np.arange(rows) % 10 == 0, 1.0, small)
-    step = jax.tree.map(lambda leaf: leaf[:1], move(0))
-    ring = replays.init(step, rows).replace(
+    example = jax.tree.map(lambda leaf: leaf[:1], transition(0))
+    ring = replays.init(example, rows).replace(
         priorities=jnp.asarray(priorities[:, None], jnp.float32), filled=jnp.int32(rows)
     )
     probability = priorities / priorities.sum()
@@ -193,20 +191,22 @@ def test_a_million_steps_are_drawn_as_often_as_they_should() -> None:
 
 
 @pytest.mark.parametrize("rows", [0, 1])
-def test_a_ring_needs_room(rows: int) -> None:
-    with pytest.raises(ValueError, match=f"replay of {rows} rows holds no move and the one after it: raise"):
-        replays.init(move(0), rows)
+def test_a_ring_needs_two_rows(rows: int) -> None:
+    with pytest.raises(
+        ValueError, match=f"replay of {rows} rows holds no transition and the one after it: raise"
+    ):
+        replays.init(transition(0), rows)
 
 
-@pytest.mark.parametrize(("moves", "expected"), [(2, [1, 0]), (4, [3, 2, 1]), (7, [6, 5, 4])])
-def test_the_latest_moves_come_newest_first(moves: int, expected: list[int]) -> None:
-    steps, there = jax.jit(replays.latest, static_argnames="rows")(filled(moves), rows=3)
-    np.testing.assert_array_equal(steps.action[: len(expected), 0], expected)
-    np.testing.assert_array_equal(there.sum(axis=0), [len(expected)] * NUM_ENVS)
-    assert names(steps)[0, 2] == pytest.approx(moves - 1 + 0.2)
+@pytest.mark.parametrize(("steps", "expected"), [(2, [1, 0]), (4, [3, 2, 1]), (7, [6, 5, 4])])
+def test_the_latest_transitions_come_newest_first(steps: int, expected: list[int]) -> None:
+    latest, valid = jax.jit(replays.latest, static_argnames="rows")(filled(steps), rows=3)
+    np.testing.assert_array_equal(latest.action[: len(expected), 0], expected)
+    np.testing.assert_array_equal(valid.sum(axis=0), [len(expected)] * ENVS)
+    assert names(latest)[0, 2] == pytest.approx(steps - 1 + 0.2)
 
 
-def test_surprise_counts_all_that_was_not_expected() -> None:
+def test_surprise_is_the_sum_of_errors_and_novelty() -> None:
     errors = (jnp.array([1.0, 0.0]), jnp.array([0.5, 0.0]), jnp.array([0.25, 2.0]))
     np.testing.assert_allclose(replays.surprise(*errors), [1.75, 2.0])
     np.testing.assert_allclose(replays.value_error(*errors), [1.0, 0.0])

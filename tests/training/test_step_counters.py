@@ -1,14 +1,13 @@
-"""Trainings past the reach of 32-bit integers: the same as at the start, at other numbers of steps."""
+"""Trainings beyond the range of 32-bit integers: the same as at the start, at other numbers of steps."""
 
 import dataclasses
-import functools
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from emcts.counter import NEVER, Counter
 from emcts.novelty import Counts
@@ -22,15 +21,22 @@ from tests.agents.tiny import advanced, trainer
 
 CHUNK = 100
 STEPS = {"first_reward_step", "solved_step", "regret_step"}
-SIMULATED = ("simulator_steps_acting", "simulator_steps_reanalyse")
+SIMULATOR_STEPS = ("simulator_steps_acting", "simulator_steps_reanalyse")
 # The first chunk ends at 100 steps. From there on, the second passes a power of two.
 JUMPS = [2**31 - 150, 2**32 - 150, 2**40]
 
 
-@functools.cache
-def make(agent: str) -> SeedTrainer[Any]:
-    """A trainer that is at its end from the start: progress then changes nothing."""
-    return dataclasses.replace(trainer("deep-tiny", agent), total_env_steps=1)
+def at_its_end(one: SeedTrainer[Any]) -> SeedTrainer[Any]:
+    """The same trainer, with its compiled programs, at its end from the start: progress then changes nothing."""
+    ended = dataclasses.replace(one, total_env_steps=1)
+    fields = {field.name for field in dataclasses.fields(one)}
+    assert one._advance is not None, "made now, to be shared"
+    vars(ended).update({name: value for name, value in vars(one).items() if name not in fields})
+    return ended
+
+
+def bdqn() -> SeedTrainer[Any]:
+    return at_its_end(trainer("deep-sea", "bdqn"))
 
 
 def with_log(state: Any, **changes: Any) -> Any:
@@ -38,92 +44,98 @@ def with_log(state: Any, **changes: Any) -> Any:
     return jax.vmap(lambda state, changes: state.replace(log=state.log.replace(**changes)))(state, changes)
 
 
-def counters(numbers: Any) -> Counter:
+def counters(numbers: Iterable[int]) -> Counter:
     return jax.tree.map(lambda *words: jnp.stack(words), *[Counter.of(int(number)) for number in numbers])
 
 
 def later(state: Any, steps: int) -> Any:
-    """The state as if so many more steps and updates had been made before."""
+    """The state as if there had been so many more steps and updates before."""
     names = ("env_steps", "train_steps", "first_success", "solved", "not_finite", "low_regret")
     before = {name: getattr(state.log, name).numbers() for name in names}
-    moved = {
+    shifted = {
         name: counters(number if number == NEVER else int(number) + steps for number in numbers)
         for name, numbers in before.items()
     }
-    return with_log(state, **moved)
+    return with_log(state, **shifted)
 
 
-@pytest.mark.parametrize("agent", ["e-az", "bdqn"])
-def test_steps_are_counted_past_32_bits(agent: str, tmp_path: Path) -> None:
-    tiny = make(agent)
-    state, _ = advanced(tiny, tiny.init(), 1)
+def assert_counts_past_32_bits(one: SeedTrainer[Any], folder: Path) -> None:
+    """Compares a training with the same one after a large number of steps."""
+    one = at_its_end(one)
+    state, _ = advanced(one, one.init(), 1)
     state = with_log(state, first_success=counters([NEVER] * 2), solved=counters([NEVER] * 2))
-    saved = Checkpoints(tmp_path)
+    saved = Checkpoints(folder)
     saved.save(state, 100)
-    _, reports = advanced(tiny, state, 4)
+    _, reports = advanced(one, state, 4)
     assert np.any(reports[-1].metrics["first_reward_step"] > CHUNK), "else no first success is counted"
     for jump in JUMPS:
-        restored = saved.restore(jax.eval_shape(tiny.init))
+        restored = saved.restore(jax.eval_shape(one.init))
         assert restored is not None
-        _, others = advanced(tiny, later(restored.state, jump), 4)
-        for one, two in zip(reports, others, strict=True):
-            assert (two.env_steps, two.train_steps) == (one.env_steps + jump, one.train_steps + jump)
-            for name, values in one.metrics.items():
-                if name in SIMULATED:
-                    continue  # worked out from the steps above: tests/agents/mcts/test_simulator_steps.py
-                moved = values + jump if name in STEPS else values
-                np.testing.assert_array_equal(two.metrics[name], moved, err_msg=name)
+        _, others = advanced(one, later(restored.state, jump), 4)
+        for first, second in zip(reports, others, strict=True):
+            steps = (first.env_steps + jump, first.train_steps + jump)
+            assert (second.env_steps, second.train_steps) == steps
+            for name, values in first.metrics.items():
+                if name in SIMULATOR_STEPS:
+                    continue  # computed from the steps above: tests/agents/mcts/test_simulator_steps.py
+                shifted = values + jump if name in STEPS else values
+                np.testing.assert_array_equal(second.metrics[name], shifted, err_msg=name)
 
 
-def test_a_loss_that_is_not_finite_is_noticed_at_its_step() -> None:
-    tiny = make("bdqn")
-    state, _ = advanced(tiny, tiny.init(), 1)
+def test_steps_are_counted_past_32_bits(tmp_path: Path) -> None:
+    """The same for agents that plan is in tests/agents/mcts/test_simulator_training.py."""
+    assert_counts_past_32_bits(trainer("deep-sea", "bdqn"), tmp_path)
+
+
+def test_a_loss_that_is_not_finite_is_reported_with_its_step() -> None:
+    one = bdqn()
+    state, _ = advanced(one, one.init(), 1)
     broken = jax.tree.map(lambda leaf: leaf.at[1].set(jnp.nan), state.networks)
-    _, (report,) = advanced(tiny, later(state.replace(networks=broken), 2**40), 1)
+    _, (report,) = advanced(one, later(state.replace(networks=broken), 2**40), 1)
     np.testing.assert_array_equal(report.metrics["nan_step"], [np.nan, 2**40 + 101])
 
 
-def test_a_checkpoint_keeps_the_counters(tmp_path: Path) -> None:
-    tiny = make("bdqn")
+def test_a_checkpoint_stores_the_counters(tmp_path: Path) -> None:
+    one = bdqn()
     start = 2**40 + 10
-    state, (report,) = advanced(tiny, later(tiny.init(), start), 1)
+    state, (report,) = advanced(one, later(one.init(), start), 1)
     assert report.env_steps == start + CHUNK
     checkpoints = Checkpoints(tmp_path)
     checkpoints.save(state, 2**31)
     checkpoints.save(state, report.env_steps)
-    restored = checkpoints.restore(jax.eval_shape(tiny.init))
+    restored = checkpoints.restore(jax.eval_shape(one.init))
     assert restored is not None
     assert restored.env_steps == report.env_steps
     np.testing.assert_array_equal(restored.state.log.env_steps.numbers(), [report.env_steps] * 2)
-    resumed, (later_report,) = advanced(tiny, restored.state, 1)
+    resumed, (later_report,) = advanced(one, restored.state, 1)
     assert later_report.env_steps == start + 2 * CHUNK
     np.testing.assert_array_equal(resumed.log.train_steps.numbers(), [later_report.train_steps] * 2)
 
 
 def test_metrics_display_and_summary_show_large_numbers_of_steps() -> None:
-    tiny = make("bdqn")
-    state, _ = advanced(tiny, tiny.init(), 1)
+    one = bdqn()
+    state, _ = advanced(one, one.init(), 1)
     found = counters([2**40 + 7] * 2)
-    _, (report,) = advanced(tiny, with_log(later(state, 2**40), first_success=found), 1)
-    lines = to_lines(tiny.seeds, report, 1.0)
+    _, (report,) = advanced(one, with_log(later(state, 2**40), first_success=found), 1)
+    lines = to_lines(one.seeds, report, 1.0)
     assert [line["env_steps"] for line in lines] == [2**40 + 200] * 2
     assert [line["first_reward_step"] for line in lines] == [2**40 + 7] * 2
     latest = with_lines({}, lines)
     cells = RunProgress(report.env_steps, 2**41, latest, None, None).cells()
     assert cells["steps"] == "1,099,511,627,976 of 2,199,023,255,552"
     assert cells["first reward"].startswith("1,099,511,627,783 ")
-    seeds = summarise(tiny.seeds, latest, "running", 2**41)["seeds"]
+    seeds = summarise(one.seeds, latest, "running", 2**41)["seeds"]
     assert [seed["first_reward_step"] for seed in seeds] == [2**40 + 7] * 2
 
 
-def test_visits_stop_where_they_would_wrap() -> None:
+def test_visits_stop_before_they_overflow() -> None:
     counts = Counts(3)
     state = counts.init(jax.random.key(0)).replace(visits=jnp.array([MAX_VISITS - 1, 5, 0], jnp.int32))
     for _ in range(3):
         state = jax.jit(counts.update)(state, jnp.array([0, 0, 1]), jnp.ones(3, bool))
     np.testing.assert_array_equal(state.visits, [MAX_VISITS + 1, 8, 0])
-    tiny = make("bdqn")
-    start = tiny.init()
+    one = bdqn()
+    start = one.init()
     full = start.log.visits.at[:, 0].set(2**31 - 200)
-    after, _ = advanced(tiny, with_log(start, visits=full), 3)
+    after, _ = advanced(one, with_log(start, visits=full), 3)
     np.testing.assert_array_equal(after.log.visits[:, 0], 2**31 - 200)

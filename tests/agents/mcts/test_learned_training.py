@@ -1,12 +1,14 @@
-"""Whole trainings with learned models: Deep Sea solved, and runs that resume where they stopped."""
+"""Whole trainings of agents that plan with a learned model: Deep Sea is solved, and runs resume."""
 
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
 from tests.agents.tiny import CATALOGUE, advanced, assert_resumes, settings, table, trainer
 
+pytestmark = pytest.mark.usefixtures("key_reuse_checked")
 LOSSES = (
     "loss",
     "loss_value",
@@ -18,40 +20,41 @@ LOSSES = (
 )
 
 
-@pytest.mark.usefixtures("key_reuse_checked")
 def test_e_mz_solves_deep_sea() -> None:
-    tiny = trainer("deep-tiny", "e-mz")
-    _, reports = advanced(tiny, tiny.init(), 10)
+    one = trainer("deep-sea", "e-mz")
+    _, reports = advanced(one, one.init(), 10)
     np.testing.assert_allclose(reports[-1].metrics["return"], 0.99, atol=1e-4)
     assert np.all(table(reports, "states_discovered")[-1] == 15)
     for name in ("loss_reward", "loss_continuation", "loss_consistency", "uncertainty"):
         assert np.all(table(reports, name)[-1] < 0.5 * table(reports, name)[0]), name
 
 
-@pytest.mark.usefixtures("key_reuse_checked")
 @pytest.mark.parametrize(("agent", "preset"), [("e-mz", None), ("mz-ube", "anchored"), ("mz", None)])
-def test_a_restored_run_continues_bit_for_bit(agent: str, preset: str | None, tmp_path: Path) -> None:
-    tiny = trainer("deep-tiny", agent, novelty="counts" if preset else None, preset=preset)
-    reports = assert_resumes(tiny, tmp_path)
+def test_a_resumed_training_equals_an_uninterrupted_one(
+    agent: str, preset: str | None, tmp_path: Path
+) -> None:
+    one = trainer("deep-sea", agent, novelty="counts" if preset else None, preset=preset)
+    reports = assert_resumes(one, tmp_path)
     assert np.isfinite([table(reports, name) for name in LOSSES]).all()
     assert np.any(table(reports, "loss_ube") > 0) == (agent != "mz")
     assert np.all(table(reports, "loss_consistency") > 0)
 
 
-@pytest.mark.usefixtures("key_reuse_checked")
-def test_disagreement_vanishes_and_all_states_are_seen() -> None:
+def test_disagreement_vanishes_and_all_states_are_discovered() -> None:
     """With appendix B's rule on top, which makes the start more uncertain."""
     changes = {"novelty.kind": "ensemble", "model.beyond_known": True}
-    tiny = CATALOGUE.trainer("deep-tiny", "e-mz", settings("deep-tiny", "e-mz", changes), (0,))
-    _, reports = advanced(tiny, tiny.init(), 8)
+    one = CATALOGUE.trainer("deep-sea", "e-mz", settings("deep-sea", "e-mz", changes), (0,))
+    _, reports = advanced(one, one.init(), 8)
     uncertainty = table(reports, "uncertainty")
     assert uncertainty[-1] < 0.5 * uncertainty[0]
     assert table(reports, "states_discovered")[-1] == 15
 
 
-def test_minatar_trains_with_a_learned_model() -> None:
-    game = trainer("minatar-breakout", "e-mz", (0,))
-    _, reports = advanced(game, game.init(), 3)
+def test_a_model_of_minatar_is_learned() -> None:
+    """Without the check of key reuse: games of pgx store a key in their state."""
+    with jax.debug_key_reuse(False):
+        one = trainer("minatar-breakout", "e-mz", (0,))
+        _, reports = advanced(one, one.init(), 3)
     assert np.isfinite([table(reports, name) for name in (*LOSSES, "loss_exploration", "return")]).all()
     assert np.isnan(table(reports, "nan_step")).all()
     assert table(reports, "loss_consistency")[-1] < table(reports, "loss_consistency")[0]

@@ -16,8 +16,7 @@ from emcts.models.networks import HeadSpec, indexed_networks
 from emcts.models.simulator import SimulatorModel
 from emcts.models.ube import horizon_factor
 from emcts.novelty import Counts, NoiseAware, Novelty, RewardMoments
-from emcts.novelty.noise_aware import NoiseAwareState
-from tests.agents.tiny import CATALOGUE, advanced, settings
+from tests.agents.tiny import CATALOGUE, settings
 
 KEY = jax.random.key(0)
 ENV = DeepSea(4, seed=3, stochastic=True)
@@ -108,20 +107,6 @@ def test_the_novelty_of_a_leaf_does_not_include_noise() -> None:
         assert np.all(np.asarray(out.value_variance)[deep] <= ENV.size * novelty + 1e-6)
         corner = (np.asarray(states.row) == ENV.size - 1) & (np.asarray(states.column) == 0)
         assert float(out.reward_variance[corner][0]) == pytest.approx(1 / VISITS, rel=0.5)
-
-
-def test_without_noise_training_does_not_change_in_the_last_digit() -> None:
-    """Moments are estimated by default: in a deterministic environment they are 0."""
-    runs = []
-    for aware in (True, False):
-        changes = {"novelty.reward_noise": aware, "search.simulations": 4, "schedule.updates": 1}
-        one = CATALOGUE.trainer("deep-sea", "e-az", settings("deep-sea", "e-az", changes), (0, 1))
-        state, reports = advanced(one, one.init(), 3)
-        assert isinstance(state.novelty, NoiseAwareState) == aware
-        runs.append(reports)
-    for first, second in zip(*runs, strict=True):
-        for name in first.metrics:
-            np.testing.assert_array_equal(first.metrics[name], second.metrics[name], err_msg=name)
 
 
 def test_beta_is_larger_where_rewards_are_noisy() -> None:

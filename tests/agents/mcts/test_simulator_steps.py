@@ -39,7 +39,7 @@ from tests.agents.chain import (
     network_agent,
     tabular_agent,
 )
-from tests.agents.tiny import CATALOGUE, advanced, trainer
+from tests.agents.tiny import CATALOGUE, trainer
 
 CALLS: list[int] = []
 
@@ -140,13 +140,6 @@ def test_learned_models_use_no_simulator_unless_they_track_true_states() -> None
     # Counts of true states: searches of acting and the lookahead step the simulator, those of the other targets do not.
     assert of_preset("deep-sea", "e-mz", size=40)[1] == SimulatorRates(50, 820 * 2, 50)
     assert of_preset("deep-sea", "bdqn")[1] == SimulatorRates()
-
-
-def test_an_agent_without_a_search_takes_none() -> None:
-    one = trainer("deep-sea", "bdqn")
-    _, (report,) = advanced(one, one.init(), 1)
-    assert report.simulator_steps == 0
-    assert np.all(report.metrics["simulator_steps_evaluation"] == 0)
 
 
 def test_long_runs_are_counted_without_overflow() -> None:

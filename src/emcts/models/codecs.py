@@ -32,7 +32,7 @@ def squash(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
 
 
 def unsquash(y: Float[Array, "*B"]) -> Float[Array, "*B"]:
-    """The inverse of `squash`, likewise. `t = sqrt(|x| + 1) - 1` solves `0.001 t^2 + 1.002 t = |y|`."""
+    """The inverse of `squash`, as precise for small y. `t = sqrt(|x| + 1) - 1` solves `0.001 t^2 + 1.002 t = |y|`."""
     linear = 1 + 2 * LINEAR_PART
     t = 2 * jnp.abs(y) / (linear + jnp.sqrt(linear**2 + 4 * LINEAR_PART * jnp.abs(y)))
     return jnp.sign(y) * t * (t + 2)

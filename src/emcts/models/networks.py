@@ -28,7 +28,7 @@ class InputSpec:
 
     @property
     def size(self) -> int:
-        """Of the first layer of a multi-layer perceptron."""
+        """The number of inputs of a multi-layer perceptron."""
         return self.shape[0] if self.num_indices is None else self.num_indices
 
     @property

@@ -24,7 +24,7 @@ def horizon_factor(discount: float, horizon: Number | None = None) -> Float[Arra
 def leaf_variance(
     predicted: Float[Array, "*B"], novelty: Float[Array, "*B"], factor: Float[Array, "*B"], largest: float
 ) -> Float[Array, "*B"]:
-    """Returns `max(u, c * eta)`, at most `largest`: a head does not know the states that it was never trained on."""
+    """Returns `max(u, c * eta)`, at most `largest`: a head is unreliable on states that it was not trained on."""
     # An undiscounted endless horizon has an infinite factor: a novelty of 0 stays 0 there, too.
     unknown = jnp.where(novelty > 0, factor * novelty, 0.0)
     return jnp.clip(jnp.maximum(predicted, unknown), 0, largest)

@@ -50,7 +50,7 @@ class Unroll(Replaceable):
 
 @runtime_checkable
 class WorldModel(Protocol[State_contra]):
-    """Makes planning models from networks and the state of a novelty estimator, and tells how both are updated."""
+    """Makes planning models from networks and the state of a novelty estimator, and unrolls and updates these."""
 
     @property
     def novelty(self) -> Novelty: ...

@@ -144,5 +144,5 @@ def test_a_wrong_prediction_is_novel() -> None:
 
 def test_disagreement_needs_an_estimator_that_is_fitted_to_targets() -> None:
     local_uncertainty = EnsembleDisagreement(latent_novelty().novelty)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="Rnd learns no targets: give one that does"):
+    with pytest.raises(ValueError, match="Rnd .* targets: give"):
         local_uncertainty.update(ENV, encode, local_uncertainty.novelty.init(KEY), EXPERIENCED)

@@ -116,10 +116,8 @@ class LearnedPlanningModel:
         eta = uncertainty.variance(self.env, self.novelty, transition)
         after = LatentState(self.networks.dynamics(pair), carry, jnp.maximum(node.steps_left - 1, 0))
         estimate = self._estimate(after.latent)
-        reward, continuation = (
-            _required(heads.reward, "reward"),
-            _required(heads.continuation, "continuation"),
-        )
+        reward = _required(heads.reward, "reward")
+        continuation = _required(heads.continuation, "continuation")
         factor = horizon_factor(model.discount, after.steps_left)
         out = RecurrentFnOutput(
             reward=reward.codec.decode(reward(pair)),
@@ -210,7 +208,7 @@ class LearnedModel:
         inputs = jax.vmap(self.dynamics_loss.head_input)(predicted(encoded[0]))
         pairs = jax.vmap(with_action, in_axes=(0, 0, None))(inputs, actions, env.num_actions)
         heads = networks.heads
-        # Easy to predict is not what a representation should be: consistency trains the dynamics alone.
+        # A representation that is easy to predict may be useless: consistency trains the dynamics alone.
         from_first = predicted(jax.lax.stop_gradient(encoded[0]))
         consistency = jax.vmap(self.dynamics_loss.consistency)(from_first, encoded).at[0].set(0.0)
         ends_before = jnp.cumsum(over) - over

@@ -98,13 +98,20 @@ def settings(
     return override(CATALOGUE.settings(environment, agent, preset), tiny)
 
 
-@functools.cache
 def trainer(
     environment: str,
     agent: str,
     seeds: tuple[int, ...] = (0, 1),
     novelty: str | None = None,
     preset: str | None = None,
+) -> SeedTrainer[Any]:
+    """Returns the one trainer of its kind. Its programs are compiled once for all tests of a process."""
+    return _trainer(environment, agent, seeds, novelty, preset)
+
+
+@functools.cache
+def _trainer(
+    environment: str, agent: str, seeds: tuple[int, ...], novelty: str | None, preset: str | None
 ) -> SeedTrainer[Any]:
     changes = {} if novelty is None else {"novelty.kind": novelty}
     return CATALOGUE.trainer(environment, agent, settings(environment, agent, changes, preset), seeds)
@@ -136,6 +143,13 @@ def assert_equal(one: Any, two: Any, *, rtol: float = 0.0, atol: float = 0.0) ->
         np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
 
 
+def restored_state(one: SeedTrainer[Any], checkpoints: Checkpoints) -> Any:
+    """Returns the state of the last checkpoint, sharded as a run does it: the compiled programs then serve it too."""
+    restored = checkpoints.restore(jax.eval_shape(one.init), shardings=one.shardings)
+    assert restored is not None
+    return restored.state
+
+
 def assert_resumes(one: SeedTrainer[Any], folder: Path) -> list[Progress]:
     """Compares a training that was saved and restored after one chunk with one that was not, for two more chunks.
 
@@ -145,9 +159,7 @@ def assert_resumes(one: SeedTrainer[Any], folder: Path) -> list[Progress]:
     checkpoints = Checkpoints(folder / "checkpoints")
     checkpoints.save(state, 100)
     state, reports = advanced(one, state, 2)
-    restored = checkpoints.restore(jax.eval_shape(one.init))
-    assert restored is not None
-    resumed, later = advanced(one, restored.state, 2)
+    resumed, later = advanced(one, restored_state(one, checkpoints), 2)
     assert_equal(state, resumed)
     for first, second in zip(reports, later, strict=True):
         assert (first.env_steps, first.train_steps) == (second.env_steps, second.train_steps)

@@ -17,7 +17,7 @@ from emcts.runs.logging.metrics import to_lines, with_lines
 from emcts.runs.summary import summarise
 from emcts.training.log import MAX_VISITS
 from emcts.training.seeds import SeedTrainer
-from tests.agents.tiny import advanced, trainer
+from tests.agents.tiny import advanced, restored_state, trainer
 
 CHUNK = 100
 STEPS = {"first_reward_step", "solved_step", "regret_step"}
@@ -39,16 +39,17 @@ def bdqn() -> SeedTrainer[Any]:
     return at_its_end(trainer("deep-sea", "bdqn"))
 
 
-def with_log(state: Any, **changes: Any) -> Any:
+def with_log(one: SeedTrainer[Any], state: Any, **changes: Any) -> Any:
     """The states of all seeds with other entries of their logs, [S] each."""
-    return jax.vmap(lambda state, changes: state.replace(log=state.log.replace(**changes)))(state, changes)
+    changed = jax.vmap(lambda state, changes: state.replace(log=state.log.replace(**changes)))(state, changes)
+    return jax.device_put(changed, one.shardings)
 
 
 def counters(numbers: Iterable[int]) -> Counter:
     return jax.tree.map(lambda *words: jnp.stack(words), *[Counter.of(int(number)) for number in numbers])
 
 
-def later(state: Any, steps: int) -> Any:
+def later(one: SeedTrainer[Any], state: Any, steps: int) -> Any:
     """The state as if there had been so many more steps and updates before."""
     names = ("env_steps", "train_steps", "first_success", "solved", "not_finite", "low_regret")
     before = {name: getattr(state.log, name).numbers() for name in names}
@@ -56,22 +57,20 @@ def later(state: Any, steps: int) -> Any:
         name: counters(number if number == NEVER else int(number) + steps for number in numbers)
         for name, numbers in before.items()
     }
-    return with_log(state, **shifted)
+    return with_log(one, state, **shifted)
 
 
 def assert_counts_past_32_bits(one: SeedTrainer[Any], folder: Path) -> None:
     """Compares a training with the same one after a large number of steps."""
     one = at_its_end(one)
     state, _ = advanced(one, one.init(), 1)
-    state = with_log(state, first_success=counters([NEVER] * 2), solved=counters([NEVER] * 2))
+    state = with_log(one, state, first_success=counters([NEVER] * 2), solved=counters([NEVER] * 2))
     saved = Checkpoints(folder)
     saved.save(state, 100)
     _, reports = advanced(one, state, 4)
     assert np.any(reports[-1].metrics["first_reward_step"] > CHUNK), "else no first success is counted"
     for jump in JUMPS:
-        restored = saved.restore(jax.eval_shape(one.init))
-        assert restored is not None
-        _, others = advanced(one, later(restored.state, jump), 4)
+        _, others = advanced(one, later(one, restored_state(one, saved), jump), 4)
         for first, second in zip(reports, others, strict=True):
             steps = (first.env_steps + jump, first.train_steps + jump)
             assert (second.env_steps, second.train_steps) == steps
@@ -91,19 +90,19 @@ def test_a_loss_that_is_not_finite_is_reported_with_its_step() -> None:
     one = bdqn()
     state, _ = advanced(one, one.init(), 1)
     broken = jax.tree.map(lambda leaf: leaf.at[1].set(jnp.nan), state.networks)
-    _, (report,) = advanced(one, later(state.replace(networks=broken), 2**40), 1)
+    _, (report,) = advanced(one, later(one, state.replace(networks=broken), 2**40), 1)
     np.testing.assert_array_equal(report.metrics["nan_step"], [np.nan, 2**40 + 101])
 
 
 def test_a_checkpoint_stores_the_counters(tmp_path: Path) -> None:
     one = bdqn()
     start = 2**40 + 10
-    state, (report,) = advanced(one, later(one.init(), start), 1)
+    state, (report,) = advanced(one, later(one, one.init(), start), 1)
     assert report.env_steps == start + CHUNK
     checkpoints = Checkpoints(tmp_path)
     checkpoints.save(state, 2**31)
     checkpoints.save(state, report.env_steps)
-    restored = checkpoints.restore(jax.eval_shape(one.init))
+    restored = checkpoints.restore(jax.eval_shape(one.init), shardings=one.shardings)
     assert restored is not None
     assert restored.env_steps == report.env_steps
     np.testing.assert_array_equal(restored.state.log.env_steps.numbers(), [report.env_steps] * 2)
@@ -116,7 +115,7 @@ def test_metrics_display_and_summary_show_large_numbers_of_steps() -> None:
     one = bdqn()
     state, _ = advanced(one, one.init(), 1)
     found = counters([2**40 + 7] * 2)
-    _, (report,) = advanced(one, with_log(later(state, 2**40), first_success=found), 1)
+    _, (report,) = advanced(one, with_log(one, later(one, state, 2**40), first_success=found), 1)
     lines = to_lines(one.seeds, report, 1.0)
     assert [line["env_steps"] for line in lines] == [2**40 + 200] * 2
     assert [line["first_reward_step"] for line in lines] == [2**40 + 7] * 2
@@ -137,5 +136,5 @@ def test_visits_stop_before_they_overflow() -> None:
     one = bdqn()
     start = one.init()
     full = start.log.visits.at[:, 0].set(2**31 - 200)
-    after, _ = advanced(one, with_log(start, visits=full), 3)
+    after, _ = advanced(one, with_log(one, start, visits=full), 3)
     np.testing.assert_array_equal(after.log.visits[:, 0], 2**31 - 200)

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 
@@ -48,14 +47,3 @@ def test_disagreement_vanishes_and_all_states_are_discovered() -> None:
     uncertainty = table(reports, "uncertainty")
     assert uncertainty[-1] < 0.5 * uncertainty[0]
     assert table(reports, "states_discovered")[-1] == 15
-
-
-def test_a_model_of_minatar_is_learned() -> None:
-    """Without the check of key reuse: games of pgx store a key in their state."""
-    with jax.debug_key_reuse(False):
-        one = trainer("minatar-breakout", "e-mz", (0,))
-        _, reports = advanced(one, one.init(), 3)
-    assert np.isfinite([table(reports, name) for name in (*LOSSES, "loss_exploration", "return")]).all()
-    assert np.isnan(table(reports, "nan_step")).all()
-    assert table(reports, "loss_consistency")[-1] < table(reports, "loss_consistency")[0]
-    assert table(reports, "uncertainty")[-1] < table(reports, "uncertainty")[0]

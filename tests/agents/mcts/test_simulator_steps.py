@@ -13,7 +13,7 @@ from emcts.agents.mcts.acting import act
 from emcts.agents.mcts.agent import Agent
 from emcts.agents.mcts.evaluation import evaluate, simulator_rates
 from emcts.agents.mcts.planners import Gumbel, Planner, Puct, UbeAtRoot
-from emcts.agents.mcts.state import init
+from emcts.agents.mcts.state import TrainState, init
 from emcts.agents.mcts.targets import (
     EDGE,
     LOOKAHEAD,
@@ -27,8 +27,10 @@ from emcts.agents.mcts.update import learn
 from emcts.envs import Outcome
 from emcts.models.networks import indexed_networks
 from emcts.runs.config import override
+from emcts.training import replay as replays
 from emcts.training.env_factory import SharedEnv
 from emcts.training.learner import SimulatorRates
+from emcts.training.replay import StoredTransition
 from emcts.types import Key
 from tests.agents.chain import (
     KEY,
@@ -91,18 +93,38 @@ AGENTS = {
 }
 
 
+def with_transitions(agent: Agent) -> TrainState:
+    """A state whose replay has as many transitions as updates need: searches take as many steps whatever they are."""
+    state = init(agent, KEY, ())
+    zeros = jnp.zeros(2)
+    never = jnp.zeros(2, bool)
+    policy = jnp.zeros((2, 2))
+    step = StoredTransition(state.episodes.state, zeros.astype(jnp.int32), zeros, never, never, policy)
+    replay = state.replay
+    for _ in range(agent.schedule.rollout_length):
+        replay = replays.add(replay, step)
+    return state.replace(replay=replay)
+
+
 @pytest.mark.parametrize("name", AGENTS)
-def test_every_call_of_a_search_is_counted(name: str) -> None:
-    planner = UbeAtRoot(Gumbel(2)) if name == "one-step lookahead" else None
+def test_every_call_of_reanalyse_is_counted(name: str) -> None:
+    agent = counting(AGENTS[name])
+    state = with_transitions(agent)
+    _, found = calls(lambda state: learn(agent, state, jnp.float32(0))[0], state)
+    assert found == simulator_rates(agent).reanalyse > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "planner"), [("searched variances", UbeAtRoot(Gumbel(2))), ("tabular", Puct(3))]
+)
+def test_every_call_of_acting_and_evaluation_is_counted(name: str, planner: Planner) -> None:
     agent = counting(AGENTS[name], planner)
     rates = simulator_rates(agent)
     state, found = calls(lambda state: act(agent, state)[0], init(agent, KEY, ()))
     steps = agent.steps_per_iteration
     assert found == steps + steps * rates.acting, "steps of acting, and steps of planning"
-    _, found = calls(lambda state: learn(agent, state, jnp.float32(0))[0], state)
-    assert found == rates.reanalyse
-    played, found = calls(lambda state: evaluate(agent, state, KEY, episodes=1), state)
-    assert found == int(played.length.sum()) * (1 + rates.evaluation)
+    result, found = calls(lambda state: evaluate(agent, state, KEY, episodes=1), state)
+    assert found == int(result.length.sum()) * (1 + rates.evaluation)
 
 
 def test_states_of_a_tabular_environment_are_searched_once_each() -> None:

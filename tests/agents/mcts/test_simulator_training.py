@@ -91,10 +91,9 @@ def assert_same_alone(environment: str, seeds: tuple[int, ...], chunks: int) -> 
     Programs for one and for two seeds round differently, and where two actions are nearly as good, that decides: half
     of all seeds differ sooner or later. The given ones do not.
     """
-    together = trainer(environment, "e-az", seeds)
-    state, reports = advanced(together, together.init(), chunks)
-    one_seed = trainer(environment, "e-az", (0,))
-    for place, seed in enumerate(together.seeds):
+    together, one_seed = trainer(environment, "e-az"), trainer(environment, "e-az", (0,))
+    state, reports = advanced(together, dataclasses.replace(together, seeds=seeds).init(), chunks)
+    for place, seed in enumerate(seeds):
         start = dataclasses.replace(one_seed, seeds=(seed,)).init()
         alone, alone_reports = advanced(one_seed, start, chunks)
         for name in reports[-1].metrics:
@@ -156,31 +155,3 @@ def test_occupancy_of_the_hash_table_is_a_metric() -> None:
     np.testing.assert_allclose(occupied, table(reports, "states_discovered") / 2**12)
     assert np.all(occupied[1] >= occupied[0])
     assert np.all(occupied > 0)
-
-
-@pytest.fixture
-def pgx_keys() -> Any:
-    """Games of pgx store a key in their state, and searches use it more than once, as they should."""
-    with jax.debug_key_reuse(False):
-        yield
-
-
-@pytest.mark.usefixtures("pgx_keys")
-def test_minatar_trains() -> None:
-    one = trainer("minatar-breakout", "e-az", (0,))
-    _, reports = advanced(one, one.init(), 2)
-    heads = ("loss_value", "loss_policy", "loss_exploration", "loss_ube")
-    for name in ("return", "uncertainty", "loss", *heads):
-        assert np.isfinite(table(reports, name)).all(), name
-    assert np.isnan(table(reports, "nan_step")).all()
-    assert np.all(np.diff(table(reports, "states_discovered"), axis=0) > 0)
-    assert np.all(table(reports, "length") <= 5)
-    assert np.all(table(reports, "episodes") > 0)
-    assert np.isnan([table(reports, name) for name in ("solved", "solved_step")]).all(), "it cannot be solved"
-
-
-@pytest.mark.usefixtures("pgx_keys")
-def test_asterix_is_trained_saved_and_restored(tmp_path: Path) -> None:
-    """Its state has an array without elements."""
-    reports = assert_resumes(trainer("minatar-asterix", "az", (0,)), tmp_path)
-    assert np.isfinite(table(reports, "loss")).all()

@@ -41,7 +41,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(
 
 def test_disagreement_vanishes_and_all_states_are_discovered() -> None:
     """With appendix B's rule on top, which makes the start more uncertain."""
-    changes = {"novelty.kind": "ensemble", "model.beyond_known": True}
+    changes = {"novelty.kind": "ensemble", "novelty.ensemble_hidden": (32, 32), "model.beyond_known": True}
     one = CATALOGUE.trainer("deep-sea", "e-mz", settings("deep-sea", "e-mz", changes), (0,))
     _, reports = advanced(one, one.init(), 8)
     uncertainty = table(reports, "uncertainty")

@@ -3,13 +3,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-long lint bench clean
 
 demo: $(VENV)/.base  ## the main job, on the CPU, with a picture at the end
 	$(BIN)/emcts demo --out demo
 
 test: $(VENV)/.test  ## everything CI runs
 	$(BIN)/python -m pytest
+
+test-long: $(VENV)/.test  ## what takes minutes: whole trainings, kills, large sizes
+	$(BIN)/python -m pytest -m "long and not gpu"
 
 lint: $(VENV)/.test  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -125,7 +125,7 @@ def test_runs_from_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
         (("toy", "--rows", "swim,fly"), "no row of toy is selected: --plan alone lists them"),
         (("toy", "--seeds", "0"), "--seeds 0: give at least 1"),
         (("toy", "--from-results"), "no results in results/toy: run the sweep first"),
-        (("toy", "--from-runs", "nowhere"), "nowhere is no run"),
+        (("toy", "--from-runs", "nowhere"), "nowhere is not a run"),
     ],
 )
 def test_bad_input_is_refused(

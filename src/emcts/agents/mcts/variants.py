@@ -183,7 +183,7 @@ def _no_exploration(task: Task, settings: AnySettings) -> ExplorationSchedule:
 
 def _exploration(task: Task, settings: AnySettings) -> ExplorationSchedule:
     exploiting, num_envs = settings.exploration.num_exploiting, settings.schedule.num_envs
-    if not 0 <= exploiting <= max(num_envs, 1):
+    if not 0 <= exploiting <= num_envs:
         raise ValueError(
             f"exploration.num_exploiting is {exploiting}: give 0 to {num_envs}, the number of parallel episodes"
         )

@@ -28,7 +28,10 @@ def test_e_mz_solves_deep_sea() -> None:
         assert np.all(table(reports, name)[-1] < 0.5 * table(reports, name)[0]), name
 
 
-@pytest.mark.parametrize(("agent", "preset"), [("e-mz", None), ("mz-ube", "anchored"), ("mz", None)])
+@pytest.mark.parametrize(
+    ("agent", "preset"),
+    [("e-mz", None), ("mz-ube", "anchored"), pytest.param("mz", None, marks=pytest.mark.long)],
+)
 def test_a_resumed_training_equals_an_uninterrupted_one(
     agent: str, preset: str | None, tmp_path: Path
 ) -> None:

@@ -3,11 +3,9 @@
 Key reuse is not checked: games of pgx store a key in their state, and searches use it more than once, as they should.
 """
 
-from pathlib import Path
-
 import numpy as np
 
-from tests.agents.tiny import advanced, assert_resumes, table, trainer
+from tests.agents.tiny import advanced, table, trainer
 
 HEADS = ("loss_value", "loss_policy", "loss_exploration", "loss_ube")
 
@@ -32,9 +30,3 @@ def test_a_model_of_minatar_is_learned() -> None:
     assert np.isnan(table(reports, "nan_step")).all()
     assert table(reports, "loss_consistency")[-1] < table(reports, "loss_consistency")[0]
     assert table(reports, "uncertainty")[-1] < table(reports, "uncertainty")[0]
-
-
-def test_asterix_is_trained_saved_and_restored(tmp_path: Path) -> None:
-    """Its state has an array without elements."""
-    reports = assert_resumes(trainer("minatar-asterix", "az", (0,)), tmp_path)
-    assert np.isfinite(table(reports, "loss")).all()

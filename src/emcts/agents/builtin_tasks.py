@@ -33,6 +33,9 @@ class DeepSeaFactory:
     size: int
     stochastic: bool = False
 
+    def __post_init__(self) -> None:
+        DeepSea(self.size)  # raises for a size that it does not have
+
     def params(self, seed: int) -> PyTree:
         return DeepSea(self.size, seed=seed).right_actions
 

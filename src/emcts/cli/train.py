@@ -111,7 +111,7 @@ def parse(
     return both.options, both.settings
 
 
-def _type_of(value: DataclassInstance) -> type:
+def _type_of(value: DataclassInstance) -> object:
     """Returns the type of a dataclass, with the types of its values in place of its type variables."""
     generic: Any = type(value)
     types = {one.type: type(getattr(value, one.name)) for one in dataclasses.fields(value)}

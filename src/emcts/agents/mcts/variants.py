@@ -69,7 +69,7 @@ from emcts.models.ube import horizon_factor
 from emcts.models.world_model import WorldModel
 from emcts.novelty import Fitted, Novelty
 from emcts.registry import lookup
-from emcts.training.learner import EvaluationConfig, ExplorationSchedule, UpdateSchedule
+from emcts.training.learner import EvaluationConfig, ExplorationSchedule, UpdateSchedule, check_positive
 from emcts.training.replay import surprise, value_error
 from emcts.types import Key
 
@@ -108,6 +108,7 @@ class Variant:
 
 def compose(variant: Variant, task: Task, settings: AnySettings) -> MctsLearner:
     """Makes the agent of a variant, for any task."""
+    check_positive(settings.schedule, "schedule", "num_envs")
     world_model, networks = variant.model(task, settings, uncertainty=variant.acting.uncertainty)
     replay, evaluation, schedule = settings.replay, settings.evaluation, settings.schedule
     return MctsLearner(
@@ -183,7 +184,7 @@ def _no_exploration(task: Task, settings: AnySettings) -> ExplorationSchedule:
 
 def _exploration(task: Task, settings: AnySettings) -> ExplorationSchedule:
     exploiting, num_envs = settings.exploration.num_exploiting, settings.schedule.num_envs
-    if not 0 <= exploiting <= max(num_envs, 1):
+    if not 0 <= exploiting <= num_envs:
         raise ValueError(
             f"exploration.num_exploiting is {exploiting}: give 0 to {num_envs}, the number of parallel episodes"
         )

@@ -69,7 +69,7 @@ from emcts.models.ube import horizon_factor
 from emcts.models.world_model import WorldModel
 from emcts.novelty import Fitted, Novelty
 from emcts.registry import lookup
-from emcts.training.learner import EvaluationConfig, ExplorationSchedule, UpdateSchedule
+from emcts.training.learner import EvaluationConfig, ExplorationSchedule, UpdateSchedule, check_positive
 from emcts.training.replay import surprise, value_error
 from emcts.types import Key
 
@@ -108,6 +108,7 @@ class Variant:
 
 def compose(variant: Variant, task: Task, settings: AnySettings) -> MctsLearner:
     """Makes the agent of a variant, for any task."""
+    check_positive(settings.schedule, "schedule", "num_envs")
     world_model, networks = variant.model(task, settings, uncertainty=variant.acting.uncertainty)
     replay, evaluation, schedule = settings.replay, settings.evaluation, settings.schedule
     return MctsLearner(

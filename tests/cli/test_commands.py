@@ -137,7 +137,10 @@ def test_programs_that_solve_a_task_are_kept() -> None:
         (("deep-sea", "--agent", "bdqn", "--replay.capacity", "100"), "does not hold warmup_steps of 128"),
         (("subleq", "--agent", "az", "--env.max-words", "99"), "has room for 1 to"),
         (("deep-sea", "--agent", "e-az", "--env.size", "1"), "Deep Sea of size 1: give a size from 2 to 100"),
-        (("deep-sea", "--agent", "e-az", "--schedule.num-envs", "0"), "schedule.num_envs is 0: give at least 1"),
+        (
+            ("deep-sea", "--agent", "e-az", "--schedule.num-envs", "0"),
+            "schedule.num_envs is 0: give at least 1",
+        ),
         (
             ("deep-sea", "--agent", "e-az", "--replay.batch-size", "-3"),
             "replay.batch_size is -3: give at least 1",

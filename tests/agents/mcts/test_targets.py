@@ -163,7 +163,7 @@ class EveryRule(SearchedEdgeUbe):
     found: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def __call__(self, context: TargetContext) -> Any:
-        rules = {**RULES, **VALUE_RULES}
+        rules: dict[str, Any] = {**RULES, **VALUE_RULES}
         self.found.update({name: rule(context) for name, rule in rules.items()})
         return super().__call__(context)
 

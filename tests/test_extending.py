@@ -15,7 +15,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from emcts.agents.mcts.agent import NoveltyUpdate
 from emcts.agents.mcts.planners import Planner, Puct, uniform_prior
-from emcts.agents.mcts.variants import EPISTEMIC, VARIANTS, Acting, Variant, learned, simulator
+from emcts.agents.mcts.variants import EPISTEMIC, VARIANTS, Acting, Variant
+from emcts.agents.mcts.world_models import learned, simulator
 from emcts.agents.novelty import ESTIMATORS, Estimator, EstimatorInputs
 from emcts.agents.settings import NoveltySettings
 from emcts.cli import main

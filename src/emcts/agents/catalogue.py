@@ -8,8 +8,9 @@ from jaxtyping import PyTree
 
 from emcts.agents.bdqn.settings import compose as compose_bdqn
 from emcts.agents.builtin_tasks import deep_sea, minatar, subleq
-from emcts.agents.mcts.variants import VARIANTS, Variant, learned
+from emcts.agents.mcts.variants import VARIANTS, Variant
 from emcts.agents.mcts.variants import compose as compose_variant
+from emcts.agents.mcts.world_models import learned
 from emcts.agents.presets import deep_sea as deep_sea_presets
 from emcts.agents.presets import minatar as minatar_presets
 from emcts.agents.presets import subleq as subleq_presets

@@ -1,0 +1,248 @@
+"""The world models of agents: the simulator and learned models, made for a task with their networks and novelty."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PyTree, Shaped
+
+from emcts.agents.novelty import ESTIMATORS, EstimatorInputs, Reads, make_estimator
+from emcts.agents.settings import LearnedModelSettings, NetworkSettings, Settings
+from emcts.agents.task import Task, observe
+from emcts.envs.base import AnyEnvironment, FiniteEnvironment
+from emcts.models.beyond_known import BeyondKnownPlanning
+from emcts.models.codecs import support
+from emcts.models.evaluators import (
+    NetworkEvaluator,
+    NoNovelty,
+    NoveltyInput,
+    TabularEvaluator,
+    all_states,
+    pair_index,
+)
+from emcts.models.learned.local_uncertainty import (
+    EnsembleDisagreement,
+    LatentNovelty,
+    LocalUncertainty,
+    TrueStateNovelty,
+    with_action,
+)
+from emcts.models.learned.model import LearnedModel, Wrapper, unknown_horizon, unwrapped
+from emcts.models.learned.networks import (
+    Anchored,
+    Consistent,
+    Sizes,
+    ValueEquivalent,
+    abstracted_networks,
+    anchored_networks,
+)
+from emcts.models.networks import HeadSpec, InputSpec, make_encoder, make_networks
+from emcts.models.simulator import LeafFactor, SimulatorModel
+from emcts.models.ube import horizon_factor
+from emcts.models.world_model import WorldModel
+from emcts.novelty import Fitted, Novelty
+from emcts.registry import lookup
+from emcts.types import Key
+
+SUPPORT_LIMIT = 10  # of categorical heads
+NUM_PROBES = 256  # inputs that a learned novelty estimator is normalised by, if states are not finite
+AnySettings = Settings[PyTree, PyTree]
+Networks = Callable[[Key], PyTree]
+
+
+def _heads(task: Task, settings: AnySettings, uncertainty: bool) -> HeadSpec:
+    return HeadSpec(
+        num_actions=task.env.num_actions,
+        values=support(SUPPORT_LIMIT, deterministic=task.is_deterministic),
+        bounded=task.bounded_returns,
+        ube=uncertainty,
+        exploration=uncertainty and settings.exploration.policy_head,
+    )
+
+
+def _steps_left(task: Task, settings: AnySettings) -> Callable[[PyTree], Float[Array, ""]]:
+    """The steps that uncertainty accumulates over behind a state."""
+
+    limit: Callable[[PyTree], Array] | None = getattr(task.env, "steps_left", None)
+
+    def of_episode(state: PyTree) -> Float[Array, ""]:
+        assert limit is not None, "checked below"
+        return jnp.float32(limit(state))
+
+    horizons = {"episode": of_episode, "endless": unknown_horizon}
+    horizon = lookup(horizons, settings.novelty.leaf_horizon, "novelty.leaf_horizon")
+    if horizon is unknown_horizon and settings.search.discount == 1:
+        raise ValueError(
+            "a discount of 1 bounds no endless sum: give --novelty.leaf-horizon episode, or a discount below 1"
+        )
+    if horizon is of_episode and limit is None:
+        raise ValueError(
+            "novelty.leaf_horizon episode needs an environment with `steps_left`: add it, wrap it in a TimeLimit, "
+            "or take endless"
+        )
+    return horizon
+
+
+def _leaf_factor(task: Task, settings: AnySettings) -> LeafFactor:
+    """The leaf rule's `c`: 1, or the discounted number of steps that uncertainty accumulates over."""
+    if settings.novelty.leaf_horizon == "single":
+        return lambda leaf: jnp.float32(1)
+    steps_left = _steps_left(task, settings)
+    return lambda leaf: horizon_factor(settings.search.discount, steps_left(leaf))
+
+
+def _max_variance(settings: AnySettings) -> float:
+    given = settings.novelty.max_variance
+    return math.inf if given is None else given
+
+
+def _novelty_input(task: Task, settings: AnySettings) -> NoveltyInput:
+    inputs, name = task.novelty_inputs, settings.novelty.input
+    return lookup(inputs, next(iter(inputs)) if name is None else name, "novelty.input")
+
+
+def simulator(task: Task, settings: AnySettings, *, uncertainty: bool) -> tuple[WorldModel[PyTree], Networks]:
+    """Plans with the environment itself, as AlphaZero does."""
+    model: NetworkSettings = settings.model
+    heads, spec = _heads(task, settings, uncertainty), task.input_spec
+    novelty = _simulator_novelty(task, settings) if uncertainty else NoNovelty()
+    world_model = SimulatorModel(
+        TabularEvaluator(novelty)
+        if task.is_finite
+        else NetworkEvaluator(novelty, observe, _novelty_input(task, settings)),
+        settings.search.discount,
+        _leaf_factor(task, settings),
+        _max_variance(settings),
+    )
+    return world_model, lambda key: make_networks(
+        spec, heads, width=model.width, channels=model.channels, key=key
+    )
+
+
+def _simulator_novelty(task: Task, settings: AnySettings) -> Novelty:
+    env = task.env
+    if isinstance(env, FiniteEnvironment):
+        pairs: int = env.num_states * env.num_actions
+        inputs = EstimatorInputs(
+            InputSpec(num_indices=pairs), settings.steps, probes=lambda key: jnp.arange(pairs)
+        )
+    else:
+        look = _novelty_input(task, settings)
+        shape = jax.eval_shape(lambda state: look(env, state), task.example_state()).shape
+        inputs = EstimatorInputs(InputSpec(shape), settings.steps)
+    return make_estimator(settings.novelty, inputs)
+
+
+def learned(task: Task, settings: AnySettings, *, uncertainty: bool) -> tuple[WorldModel[PyTree], Networks]:
+    """Plans with a learned model, as MuZero does."""
+    latents = lookup(LATENTS, settings.model.kind, "model.kind")(
+        task, settings, _heads(task, settings, uncertainty)
+    )
+    steps_left = _steps_left(task, settings)
+    uncertainties = _local_uncertainty(task, settings, latents) if uncertainty else LatentNovelty(NoNovelty())
+    world_model = LearnedModel(
+        uncertainties,
+        latents.loss,
+        latents.observe,
+        settings.search.discount,
+        steps_left=steps_left,
+        max_variance=_max_variance(settings),
+        tabular=task.is_finite,
+        wrap=_beyond_known(settings) if settings.model.beyond_known else unwrapped,
+    )
+    return world_model, latents.networks
+
+
+@dataclasses.dataclass(frozen=True)
+class Latents:
+    """What makes one kind of learned model differ from the other: `encode` gives a latent state without networks."""
+
+    size: int
+    loss: ValueEquivalent
+    observe: NoveltyInput
+    networks: Networks
+    encode: NoveltyInput | None
+
+
+def _sizes(model: LearnedModelSettings) -> Sizes:
+    return Sizes(model.latent, model.representation, model.dynamics, model.heads, model.ube_head)
+
+
+def _abstracted(task: Task, settings: AnySettings, heads: HeadSpec) -> Latents:
+    model, spec = settings.model, task.input_spec
+
+    def networks(key: Key) -> PyTree:
+        encoder_key, rest_key = jax.random.split(key)
+        encoder = make_encoder(
+            spec, model.representation, model.latent, channels=model.channels, key=encoder_key
+        )
+        return abstracted_networks(encoder, heads, sizes=_sizes(model), key=rest_key)
+
+    loss = Consistent() if settings.loss.consistency else ValueEquivalent()
+    return Latents(model.latent, loss, observe, networks, None)
+
+
+def _anchored(task: Task, settings: AnySettings, heads: HeadSpec) -> Latents:
+    anchor = task.anchor
+    if anchor is None:
+        raise ValueError("this task has no anchored model: take --model.kind abstracted")
+    if not settings.loss.consistency:
+        raise ValueError("loss.consistency alone trains an anchored model: give a number above 0")
+
+    def networks(key: Key) -> PyTree:
+        return anchored_networks(anchor.size, heads, sizes=_sizes(settings.model), key=key)
+
+    return Latents(anchor.size, Anchored(), anchor.encode, networks, anchor.encode)
+
+
+LATENTS = {"abstracted": _abstracted, "anchored": _anchored}
+
+
+def _local_uncertainty(task: Task, settings: AnySettings, latents: Latents) -> LocalUncertainty:
+    """Latent states or true states, as the estimator reads them."""
+    env = task.env
+    reads = lookup(ESTIMATORS, settings.novelty.kind, "novelty.kind").reads
+    if reads is Reads.STATES:
+        return TrueStateNovelty(_simulator_novelty(task, settings), _transition_input(task, settings))
+    inputs = EstimatorInputs(
+        InputSpec((latents.size + env.num_actions,)),
+        settings.steps,
+        probes=lambda key: _probes(env, latents, key),
+        outputs=latents.size,
+    )
+    novelty = make_estimator(settings.novelty, inputs)
+    if reads is Reads.LATENTS:
+        return LatentNovelty(novelty)
+    if not isinstance(novelty, Fitted):
+        raise TypeError(f"{type(novelty).__name__} learns no targets: an estimator that predicts needs `fit`")
+    return EnsembleDisagreement(novelty)
+
+
+def _transition_input(task: Task, settings: AnySettings) -> Callable[..., Shaped[Array, "..."]]:
+    if task.is_finite:
+        return lambda env, before, action, after: pair_index(env, before, action)
+    look = _novelty_input(task, settings)
+    return lambda env, before, action, after: look(env, after)
+
+
+def _probes(env: AnyEnvironment, latents: Latents, key: Key) -> Float[Array, "P inputs"]:
+    """Inputs like those to come: encoded states, or standardised latent states, each with some action."""
+    latent_key, action_key = jax.random.split(key)
+    count = env.num_states if isinstance(env, FiniteEnvironment) else NUM_PROBES
+    encode = latents.encode
+    if encode is not None and isinstance(env, FiniteEnvironment):
+        states = jax.vmap(lambda state: encode(env, state))(all_states(env))
+    else:
+        states = jax.random.normal(latent_key, (count, latents.size))
+    actions: Int[Array, "P"] = jax.random.randint(action_key, (count,), 0, env.num_actions)
+    return jax.vmap(with_action, in_axes=(0, 0, None))(states, actions, env.num_actions)
+
+
+def _beyond_known(settings: AnySettings) -> Wrapper:
+    """A transition with at least half of the unseen variance is unknown: one visit removes more than that."""
+    unseen = settings.novelty.unseen_variance
+    return lambda model: BeyondKnownPlanning(
+        model, r_max=math.sqrt(unseen), gamma=settings.search.discount, unknown_at=unseen / 2
+    )

@@ -157,7 +157,7 @@ def test_programs_that_solve_a_task_are_kept() -> None:
             ("subleq", "--agent", "az", "--replay.capacity", "64", "--replay.batch-size", "64"),
             "holds 1 steps of 128 parallel episodes, and a sample needs 2: raise capacity to 256 or more",
         ),
-        (("deep-sea", "--agent", "e-az", "--steps", "0"), "total_env_steps is 0: give at least 1"),
+        (("deep-sea", "--agent", "e-az", "--steps", "0"), "steps is 0: give at least 1"),
         (
             ("deep-sea", "--agent", "e-az", "--targets.fraction", "2"),
             "fraction is 2.0: give a number from 0 to 1",

@@ -60,9 +60,9 @@ class SeedTrainer(Generic[StateT]):
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
             raise ValueError(f"seeds are {list(self.seeds)}: give at least one, each once")
-        for name in ("total_env_steps", "iterations_per_chunk"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: give at least 1")
+        for name, number in (("steps", self.total_env_steps), ("chunk", self.iterations_per_chunk)):
+            if number < 1:
+                raise ValueError(f"{name} is {number}: give at least 1")
 
     def on(self, layout: DeviceLayout) -> "SeedTrainer[StateT]":
         """Returns the same trainer on these devices."""

@@ -29,7 +29,7 @@ from emcts.training.catalogue import Catalogue
 
 
 @dataclass(frozen=True)
-class Options:
+class ReproduceOptions:
     """Trains the runs of a figure or table, from their last checkpoints, and writes its tables and its drawing."""
 
     name: Annotated[Positional[str], tyro.conf.arg(help=f"One of {', '.join(EXPERIMENTS)}.")]
@@ -101,11 +101,11 @@ class Options:
 
 
 def main(arguments: Sequence[str]) -> None:
-    options = tyro.cli(Options, prog="emcts reproduce", args=arguments)
+    options = tyro.cli(ReproduceOptions, prog="emcts reproduce", args=arguments)
     reproduce(options, shlex.join(["emcts", "reproduce", *arguments]), installed_agents.installed)
 
 
-def reproduce(options: Options, command: str, load: LoadCatalogue) -> None:
+def reproduce(options: ReproduceOptions, command: str, load: LoadCatalogue) -> None:
     """Trains and analyses, or analyses given runs, or only draws. Exits with 1 if a run failed."""
     console = Console(width=None if sys.stdout.isatty() else 180)
     catalogue = load()

@@ -27,7 +27,7 @@ from emcts.training.catalogue import Catalogue
 
 
 @dataclass(frozen=True)
-class Options:
+class SweepOptions:
     """Trains all runs of a file or a grid, from their last checkpoints, and prints a table."""
 
     what: Positional[str]
@@ -85,7 +85,7 @@ class Options:
 
 
 def main(arguments: Sequence[str]) -> None:
-    options = tyro.cli(Options, prog="emcts sweep", args=arguments)
+    options = tyro.cli(SweepOptions, prog="emcts sweep", args=arguments)
     command = shlex.join(["emcts", "sweep", *arguments])
     console = Console(width=None if sys.stdout.isatty() else 160)
     catalogue = installed_agents.installed()

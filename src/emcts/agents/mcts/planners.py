@@ -4,6 +4,7 @@ A planner is called as `planner(key, model, states, params)`. `params` has the b
 episode explores.
 """
 
+import abc
 import dataclasses
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
@@ -81,7 +82,7 @@ class Planner(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class _SearchPlanner:
+class _SearchPlanner(abc.ABC):
     """A planner that is one search of the library. `exploring_prior` is the prior of episodes that explore."""
 
     num_simulations: int
@@ -102,10 +103,11 @@ class _SearchPlanner:
     def plan(self, out: SearchOutput, params: ExplorationParams) -> Plan:
         return _plan(out, out.action)
 
+    @abc.abstractmethod
     def search(
         self, key: Key, model: PlanningModel[PyTree], states: PyTree, params: ExplorationParams
     ) -> SearchOutput:
-        raise NotImplementedError
+        """Runs the search."""
 
     def _run(
         self,

@@ -61,7 +61,7 @@ class Scripted:
         return state + 100, Progress(step, step, metrics)
 
     def evaluate(self, state: Array, *, episodes: int, beta: float, seed: int) -> dict[str, np.ndarray]:
-        raise NotImplementedError
+        raise AssertionError("the demo evaluates nothing besides")
 
     def maps(self, state: Array) -> dict[str, np.ndarray]:
         grid = np.full((len(self.seeds), 6, 6), int(state[0]) / 100)

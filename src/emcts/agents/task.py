@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 import jax
 from jaxtyping import Array, Float, PyTree, Shaped
 
+from emcts.agents.settings import EvaluationSettings
 from emcts.envs.base import AnyEnvironment, FiniteEnvironment, is_deterministic
 from emcts.models.evaluators import NoveltyInput
 from emcts.models.networks import InputSpec
 from emcts.training.env_factory import EnvFactory
 from emcts.training.evaluation import SolvedFraction
+from emcts.training.learner import EvaluationConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +66,11 @@ class Task:
         if isinstance(env, FiniteEnvironment):
             return InputSpec(num_indices=env.num_states)
         return InputSpec(jax.eval_shape(env.observe, self.example_state()).shape)
+
+    def evaluation(self, settings: EvaluationSettings) -> EvaluationConfig:
+        """Returns how agents are evaluated on this task."""
+        max_steps = self.max_steps if settings.max_steps is None else settings.max_steps
+        return EvaluationConfig(settings.episodes, max_steps, settings.beta, self.solved)
 
     def example_state(self) -> PyTree:
         """Returns the shapes of a state."""

@@ -10,7 +10,7 @@ from emcts.agents.bdqn.learner import Bdqn
 from emcts.agents.bdqn.networks import BootstrappedEnsemble
 from emcts.agents.settings import EnvT, EvaluationSettings, OptimiserSettings
 from emcts.agents.task import Task
-from emcts.training.learner import EvaluationConfig, UpdateSchedule
+from emcts.training.learner import UpdateSchedule
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +65,7 @@ class BdqnSettings(Generic[EnvT]):
 
 def compose(task: Task, settings: BdqnSettings[PyTree]) -> Bdqn:
     """Makes the agent, for any task."""
-    evaluation, schedule = settings.evaluation, settings.schedule
+    schedule = settings.schedule
     return Bdqn(
         env_factory=task.env_factory,
         ensemble=BootstrappedEnsemble(**dataclasses.asdict(settings.ensemble)),
@@ -74,10 +74,5 @@ def compose(task: Task, settings: BdqnSettings[PyTree]) -> Bdqn:
         replay_capacity=settings.replay.capacity,
         batch_size=settings.replay.batch_size,
         schedule=UpdateSchedule(schedule.rollout_length, 1, schedule.warmup_steps, schedule.target_period),
-        evaluation=EvaluationConfig(
-            evaluation.episodes,
-            task.max_steps if evaluation.max_steps is None else evaluation.max_steps,
-            evaluation.beta,
-            task.solved,
-        ),
+        evaluation=task.evaluation(settings.evaluation),
     )

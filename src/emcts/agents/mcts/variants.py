@@ -35,7 +35,7 @@ from emcts.agents.novelty import novelty_update
 from emcts.agents.task import Task
 from emcts.models.world_model import WorldModel
 from emcts.registry import lookup
-from emcts.training.learner import EvaluationConfig, ExplorationSchedule, UpdateSchedule, check_positive
+from emcts.training.learner import ExplorationSchedule, UpdateSchedule, check_positive
 from emcts.training.replay import surprise, value_error
 
 
@@ -70,7 +70,7 @@ def compose(variant: Variant, task: Task, settings: AnySettings) -> MctsLearner:
     """Makes the agent of a variant, for any task."""
     check_positive(settings.schedule, "schedule", "num_envs")
     world_model, networks = variant.model(task, settings, uncertainty=variant.acting.uncertainty)
-    replay, evaluation, schedule = settings.replay, settings.evaluation, settings.schedule
+    replay, schedule = settings.replay, settings.schedule
     return MctsLearner(
         env_factory=task.env_factory,
         world_model=world_model,
@@ -93,12 +93,7 @@ def compose(variant: Variant, task: Task, settings: AnySettings) -> MctsLearner:
         schedule=UpdateSchedule(
             schedule.rollout_length, schedule.updates, schedule.warmup_steps, schedule.target_period
         ),
-        evaluation=EvaluationConfig(
-            evaluation.episodes,
-            task.max_steps if evaluation.max_steps is None else evaluation.max_steps,
-            evaluation.beta,
-            task.solved,
-        ),
+        evaluation=task.evaluation(settings.evaluation),
         evaluation_planner=Gumbel(settings.search.simulations, gumbel_scale=0.0),
     )
 

@@ -49,8 +49,9 @@ class Environment(Protocol[State]):
     action is legal in every state. An illegal one has no positive reward: it changes nothing that can be observed, or
     it ends the episode. `emcts.envs.check(env)` checks all of this.
 
-    Two optional attributes have no protocol of their own: `deterministic`, whether `step` ignores its key (left out, it
-    may use it); and `steps_left(state)`, an upper bound on the steps that the episode has left.
+    Some optional attributes have no protocol of their own: `deterministic`, whether `step` ignores its key (left out,
+    it may use it); `steps_left(state)`, an upper bound on the steps that the episode has left; `max_steps`, the most
+    steps of an episode; and `reward_threshold`, a mean return that counts as solved.
     """
 
     @property
@@ -149,6 +150,11 @@ class ArtifactEnvironment(Environment[State], Protocol[State]):
     def artifact_record(self, artifact: PyTree[np.ndarray], title: str = "") -> ArtifactRecord:
         """The record of one artifact, on the host. `title` heads its text, such as the step of the success."""
         ...
+
+
+def missing_members(env: object) -> list[str]:
+    """The members of `Environment` that an object lacks."""
+    return [name for name in ("num_actions", "init", "step", "observe", "legal") if not hasattr(env, name)]
 
 
 def is_deterministic(env: AnyEnvironment) -> bool:

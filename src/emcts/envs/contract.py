@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
 
-from emcts.envs.base import Environment, Outcome, State, is_deterministic
+from emcts.envs.base import Environment, Outcome, State, is_deterministic, missing_members
 from emcts.envs.rollout import QUICK_TO_COMPILE, Randomness, Rollout, compiled_rollout, draw
 from emcts.types import Key
 
@@ -54,9 +54,10 @@ def check(
     and not. `resets=True` is for environments that reset in `step`, as `auto_reset` does: they do not absorb.
     """
     key = jax.random.key(0) if key is None else key
-    if not isinstance(env, Environment):
-        wanted = "num_actions, init, step, observe and legal"
-        raise ContractError("protocol", f"{type(env).__name__} does not have all of {wanted}")
+    if missing := missing_members(env):
+        wanted = "an environment has num_actions, init, step, observe and legal"
+        raise ContractError("protocol", f"{type(env).__name__} has no {missing[0]}: {wanted}")
+    assert isinstance(env, Environment)
     _check_types(env, key)
     run = compiled_rollout(env)
     random = draw(key, env.num_actions, episodes=episodes, steps=steps)

@@ -3,7 +3,9 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import jax
 import pytest
 
 from emcts.envs.adapters.xminigrid import XminigridEnvironment
@@ -105,7 +107,7 @@ def test_other_text_is_no_reference(text: str) -> None:
 def test_classes_and_functions_of_a_module_in_this_folder() -> None:
     for text in ("my_worlds:corridor", "my_worlds:Outer.Inner"):
         made = make(parse_reference(text), {"length": 9})
-        assert made.env.observe(made.env.init(None)).shape == (11,)
+        assert made.env.observe(made.env.init(jax.random.key(0))).shape == (11,)
         assert made.max_steps is None
     made = make(parse_reference("emcts.envs:MinAtar"), {"max_steps": 77})
     assert made.max_steps == 77
@@ -145,7 +147,7 @@ def test_classes_and_functions_of_a_module_in_this_folder() -> None:
         ("xminigrid:MiniGrid-DoorKey-8x8", {"view": "half"}, "view is 'half': give full or partial"),
     ],
 )
-def test_every_mistake_is_one_line(text: str, arguments: dict[str, object], message: str) -> None:
+def test_every_mistake_is_one_line(text: str, arguments: Any, message: str) -> None:
     if (library := text.partition(":")[0]) in ("gymnasium", "gymnax", "pgx", "xminigrid"):
         pytest.importorskip(library)
     with pytest.raises(ValueError) as caught:  # noqa: PT011

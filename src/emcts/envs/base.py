@@ -6,6 +6,7 @@ at the end of this module, which say what holds for an environment without the m
 """
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -77,7 +78,7 @@ class FiniteEnvironment(Environment[State], Protocol[State]):
     def num_states(self) -> int: ...
 
     def index(self, state: State) -> Int[Array, ""]:
-        """The number of a state, from 0 to `num_states - 1`; `num_states` once the episode is over."""
+        """The number of a state, from 0 to `num_states - 1`; `num_states` once the episode is terminated."""
         ...
 
     def state_at(self, index: Int[Array, ""]) -> State:
@@ -160,6 +161,13 @@ def missing_members(env: object) -> list[str]:
 def is_deterministic(env: AnyEnvironment) -> bool:
     """Whether `step` is known to ignore its key. An environment that does not say is not known to."""
     return bool(getattr(env, "deterministic", False))
+
+
+def is_on_host(env: Environment[State]) -> bool:
+    """Whether `step` calls Python on the host, as a Gymnasium simulator does."""
+    state = jax.eval_shape(env.init, jax.random.key(0))
+    program = jax.make_jaxpr(env.step)(state, jax.ShapeDtypeStruct((), jnp.int32), jax.random.key(0))
+    return re.search(r"\b(pure|io)_callback\[", str(program)) is not None
 
 
 def is_success(env: Environment[State], after: State, outcome: Outcome) -> Bool[Array, ""]:

@@ -14,7 +14,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -23,10 +23,12 @@ from emcts.envs.adapters.gymnax import from_gymnax
 from emcts.envs.adapters.pgx import from_pgx
 from emcts.envs.adapters.xminigrid import from_xminigrid
 from emcts.envs.base import AnyEnvironment, missing_members
+from emcts.envs.wrappers import time_limit as limit_time
 from emcts.types import JSON
 
 Arguments = Mapping[str, JSON]
 SIMULATOR_MEMBERS = ("action_space", "observation_space", "reset", "step")  # of Gymnasium's environments
+LIBRARY_ERRORS = (TypeError, ValueError, AttributeError, KeyError)
 IMPORTING_IDS = (
     "GymV21Environment",
     "GymV26Environment",
@@ -112,8 +114,28 @@ def parse_value(text: str) -> JSON:
         return text
 
 
-def make(reference: Reference, arguments: Arguments) -> Made:
-    """Makes the environment. Whatever is wrong with the reference or its arguments is a `ValueError` of one line."""
+def make(reference: Reference, arguments: Arguments, time_limit: int | None = None) -> Made:
+    """Makes the environment, whose episodes are truncated after `time_limit` steps if it is given.
+
+    Whatever is wrong with the reference or its arguments is a `ValueError` of one line.
+    """
+    if time_limit is not None and time_limit < 1:
+        raise ValueError(f"a time limit of {time_limit} steps allows no step: give at least 1")
+    if reference.library == "gymnasium" and time_limit is not None:
+        if "max_episode_steps" in arguments:
+            raise ValueError("a time limit and max_episode_steps exclude each other: give one of them")
+        return _make(reference, {**arguments, "max_episode_steps": time_limit})
+    return limited(_make(reference, arguments), time_limit)
+
+
+def limited(made: Made, time_limit: int | None) -> Made:
+    """The environment with a time limit, unless its episodes are as short by themselves."""
+    if time_limit is None or (made.max_steps is not None and made.max_steps <= time_limit):
+        return made
+    return replace(made, env=limit_time(made.env, time_limit), max_steps=time_limit)
+
+
+def _make(reference: Reference, arguments: Arguments) -> Made:
     if reference.library is None:
         return _make_from_module(reference, arguments)
     try:
@@ -127,7 +149,7 @@ def make(reference: Reference, arguments: Arguments) -> Made:
 
 def _gymnasium(reference: Reference, arguments: Arguments) -> Made:
     gymnasium: Any = importlib.import_module("gymnasium")
-    with _explained(reference, arguments, also=(gymnasium.error.Error,)):
+    with _explained(reference, arguments, (*LIBRARY_ERRORS, gymnasium.error.Error)):
         example = gymnasium.make(reference.name, **arguments)
         example.close()
         env = from_gymnasium(lambda: gymnasium.make(reference.name, **arguments))
@@ -160,9 +182,8 @@ def _xminigrid(reference: Reference, arguments: Arguments) -> Made:
     _check_id(reference, xminigrid.registered_environments())
     params_of = {name: value for name, value in arguments.items() if name != "view"}
     with _explained(reference, arguments):
-        env = from_xminigrid(
-            *xminigrid.make(reference.name, **params_of), view=str(arguments.get("view", "full"))
-        )
+        inner, params = xminigrid.make(reference.name, **params_of)
+        env = from_xminigrid(inner, params, view=str(arguments.get("view", "full")))
     return Made(env, env.max_steps)
 
 
@@ -188,7 +209,7 @@ def _make_from_module(reference: Reference, arguments: Arguments) -> Made:
             f"{reference.text} is a {type(found).__name__}: name a class or a function that makes an environment"
         )
     _check_signature(reference, found, arguments)
-    with _explained(reference, arguments, also=(Exception,)):
+    with _explained(reference, arguments, (Exception,)):
         made = found(**arguments)
         if all(hasattr(made, member) for member in SIMULATOR_MEMBERS):
             return _simulator(lambda: found(**arguments), made)
@@ -260,14 +281,14 @@ def _check_signature(reference: Reference, called: Callable[..., Any], arguments
 
 @contextlib.contextmanager
 def _explained(
-    reference: Reference, arguments: Arguments, also: tuple[type[Exception], ...] = ()
+    reference: Reference, arguments: Arguments, errors: tuple[type[Exception], ...] = LIBRARY_ERRORS
 ) -> Iterator[None]:
     """Turns the errors of a library, or of a user's code, into one line that begins with the reference."""
     try:
         yield
     except ModuleNotFoundError:
         raise
-    except (TypeError, ValueError, AttributeError, KeyError, *also) as error:
+    except errors as error:
         given = "".join(f" {name}={value}" for name, value in arguments.items())
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         raise ValueError(f"{reference.text}{given}: {kind}{_line(error)}") from error

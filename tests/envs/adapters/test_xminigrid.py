@@ -46,7 +46,8 @@ def test_equals_xminigrid_up_to_the_goal_and_then_absorbs(xminigrid):
 def test_its_time_limit_truncates(xminigrid):
     env = from_xminigrid(*xminigrid.make("MiniGrid-Empty-5x5", max_steps=3))
     assert (env.max_steps, is_deterministic(env)) == (3, True)
-    state, ends, step = env.init(KEY), [], jax.jit(env.step)
+    state, step = env.init(KEY), jax.jit(env.step)
+    ends: list[tuple[bool, bool]] = []
     for _ in range(4):
         assert env.steps_left(state) == 3 - min(len(ends), 3)
         state, outcome = step(state, jnp.int32(RIGHT), KEY)

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from examples.own_environment import KeyCorridor
 
 from emcts.envs import (
     ArtifactEnvironment,
@@ -16,9 +17,10 @@ from emcts.envs import (
     RegretEnvironment,
     RenderableEnvironment,
     Subleq,
+    auto_reset,
     time_limit,
 )
-from emcts.envs.base import artifact_of, is_success, pack_state, tree_where, unpack_state
+from emcts.envs.base import artifact_of, is_on_host, is_success, pack_state, tree_where, unpack_state
 
 KEY = jax.random.key(0)
 PROTOCOLS = (
@@ -39,9 +41,11 @@ GRID = {FiniteEnvironment, GoalEnvironment, GridEnvironment, RegretEnvironment, 
         (DeepSea(3), GRID),
         (DeepSea(3).with_map(jnp.ones((3, 3), jnp.int32)), GRID),
         (Subleq(), {ArtifactEnvironment, PackableEnvironment}),
-        (time_limit(DeepSea(3), 2), set()),
+        (time_limit(DeepSea(3), 2), GRID),
+        (time_limit(Subleq(), 2), {ArtifactEnvironment, PackableEnvironment}),
+        (time_limit(KeyCorridor(), 2), set()),
     ],
-    ids=["deep-sea", "deep-sea-with-map", "subleq", "time-limit"],
+    ids=["deep-sea", "deep-sea-with-map", "subleq", "limited-grid", "limited-subleq", "limited-plain"],
 )
 def test_optional_members_are_found_by_their_protocols(env, protocols):
     assert {protocol for protocol in PROTOCOLS if isinstance(env, protocol)} == protocols
@@ -55,7 +59,7 @@ def test_success_is_a_positive_reward_unless_the_environment_has_a_goal(reward):
         after = env.init(KEY).replace(row=jnp.int32(2), column=jnp.int32(column))
         assert bool(is_success(env, after, outcome)) is at_goal
         limited = time_limit(env, 2)
-        assert bool(is_success(limited, limited.init(KEY).replace(inner=after), outcome)) is (reward > 0)
+        assert bool(is_success(limited, limited.init(KEY).replace(inner=after), outcome)) is at_goal
 
 
 def test_states_are_stored_whole_and_without_artifacts_by_default():
@@ -63,6 +67,15 @@ def test_states_are_stored_whole_and_without_artifacts_by_default():
     state = env.init(KEY)
     assert unpack_state(env, pack_state(env, state)) is state
     assert artifact_of(env, state) == ()
+
+
+def test_an_environment_says_that_its_simulator_runs_on_the_host():
+    class OnHost(KeyCorridor):
+        on_host = True
+
+    assert is_on_host(OnHost())
+    assert is_on_host(auto_reset(OnHost()))
+    assert not is_on_host(time_limit(KeyCorridor(), 9))
 
 
 def test_tree_where_selects_leaf_by_leaf():

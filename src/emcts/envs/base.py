@@ -50,10 +50,11 @@ class Environment(Protocol[State]):
     action is legal in every state. An illegal one has no positive reward: it changes nothing that can be observed, or
     it ends the episode. `emcts.envs.check(env)` checks all of this.
 
-    Three optional attributes have no protocol of their own: `deterministic`, whether `step` ignores its key (left out,
-    it may use it); `steps_left(state)`, an upper bound on the steps that the episode has left; and `on_host`, whether
-    the simulator runs on the host, outside of the compiled program (left out, it does not). JAX cannot step such an
-    environment: it can be acted in, but not searched, and states that were packed can be observed but not stepped.
+    Some optional attributes have no protocol of their own: `deterministic`, whether `step` ignores its key (left out,
+    it may use it); `steps_left(state)`, an upper bound on the steps that the episode has left; `max_steps`, the most
+    steps of an episode; `reward_threshold`, a mean return that counts as solved; and `on_host`, whether the simulator
+    runs on the host, outside of the compiled program (left out, it does not). JAX cannot step such an environment: it
+    can be acted in but not searched, and states that were packed can be observed but not stepped.
     """
 
     @property
@@ -79,7 +80,7 @@ class FiniteEnvironment(Environment[State], Protocol[State]):
     def num_states(self) -> int: ...
 
     def index(self, state: State) -> Int[Array, ""]:
-        """The number of a state, from 0 to `num_states - 1`; `num_states` once the episode is over."""
+        """The number of a state, from 0 to `num_states - 1`; `num_states` once the episode is terminated."""
         ...
 
     def state_at(self, index: Int[Array, ""]) -> State:
@@ -149,6 +150,10 @@ class HostEnvironment(PackableEnvironment[State], Protocol[State]):
         """Returns the same environment, whose simulators are free after `steps` steps: `truncated`."""
         ...
 
+    def close(self) -> None:
+        """Closes all simulators. Episodes go on in new ones."""
+        ...
+
     def raise_failure(self) -> None:
         """Raises what a simulator raised since the last call, if one did."""
         ...
@@ -178,6 +183,11 @@ class ArtifactEnvironment(Environment[State], Protocol[State]):
     def artifact_record(self, artifact: PyTree[np.ndarray], title: str = "") -> ArtifactRecord:
         """The record of one artifact, on the host. `title` heads its text, such as the step of the success."""
         ...
+
+
+def missing_members(env: object) -> list[str]:
+    """The members of `Environment` that an object lacks."""
+    return [name for name in ("num_actions", "init", "step", "observe", "legal") if not hasattr(env, name)]
 
 
 def is_deterministic(env: AnyEnvironment) -> bool:

@@ -7,7 +7,7 @@ from typing import TypeVar
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from emcts.agents.mcts.agent import Agent, NoveltyUpdate
 from emcts.agents.mcts.losses import LossStats, batch_loss
@@ -233,17 +233,17 @@ def _for_states(
 
 def _first_transitions(agent: Agent, env: AnyEnvironment, trajectory: Trajectory, keys: Key) -> Transition:
     """The first transitions of trajectories [B], with a key for each."""
-    cut_off = trajectory.truncated[:, 0]
-    over = trajectory.terminated[:, 0] | cut_off
+    terminated = trajectory.terminated[:, 0]
     transitions = Transition(
         before=trajectory.state(0),
         action=trajectory.actions[:, 0],
         reward=trajectory.rewards[:, 0],
         after=trajectory.state(1),
-        over=over,
-        valid=jnp.ones_like(over),
+        terminated=terminated,
+        truncated=trajectory.truncated[:, 0],
+        valid=jnp.ones_like(terminated),
     )
-    return _with_final_states(agent, env, transitions, cut_off, keys)
+    return _with_final_states(agent, env, transitions, keys)
 
 
 def _recent_transitions(agent: Agent, env: AnyEnvironment, state: TrainState, key: Key) -> Transition:
@@ -252,17 +252,13 @@ def _recent_transitions(agent: Agent, env: AnyEnvironment, state: TrainState, ke
     before = _unpack(env, stored.state)
     now = jax.vmap(lambda one: unpack_state(env, pack_state(env, one)))(state.episodes.state)
     after = jax.tree.map(lambda now, rows: jnp.concatenate([now[None], rows[:-1]]), now, before)
-    over = stored.terminated | stored.truncated
-    rows = (before, stored.action, stored.reward, after, over, valid, stored.truncated)
-    rows = agent.data_parallel.gather(rows, axis=1)
-    *flat, cut_off = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), rows)
-    keys = jax.random.split(key, cut_off.shape[0])
-    return _with_final_states(agent, env, Transition(*flat), cut_off, keys)
+    ends = stored.terminated, stored.truncated
+    rows = agent.data_parallel.gather((before, stored.action, stored.reward, after, *ends, valid), axis=1)
+    flat = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), rows)
+    return _with_final_states(agent, env, Transition(*flat), jax.random.split(key, flat[1].shape[0]))
 
 
-def _with_final_states(
-    agent: Agent, env: AnyEnvironment, transitions: Transition, cut_off: Bool[Array, "B"], keys: Key
-) -> Transition:
+def _with_final_states(agent: Agent, env: AnyEnvironment, transitions: Transition, keys: Key) -> Transition:
     """Replaces the states after an end of an episode, which the replay does not store, by a step of the environment.
 
     A simulator on the host cannot take that step: transitions that were cut off are then left out. Where the rules
@@ -271,6 +267,6 @@ def _with_final_states(
     if not agent.world_model.reads_state_after:
         return transitions
     if is_on_host(env):
-        return transitions.replace(valid=transitions.valid & ~cut_off)
+        return transitions.replace(valid=transitions.valid & ~transitions.truncated)
     final, _ = jax.vmap(env.step)(transitions.before, transitions.action, keys)
     return transitions.replace(after=jax.vmap(tree_where)(transitions.over, final, transitions.after))

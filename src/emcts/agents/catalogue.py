@@ -16,9 +16,8 @@ from emcts.agents.presets import default as default_presets
 from emcts.agents.presets import minatar as minatar_presets
 from emcts.agents.presets import subleq as subleq_presets
 from emcts.agents.settings import Settings
-from emcts.agents.task import EnvOptions, Task, make_task
-from emcts.envs.base import AnyEnvironment, is_deterministic
-from emcts.envs.contract import check_shortly
+from emcts.agents.task import EnvOptions, Task, make_task, try_out
+from emcts.envs.base import AnyEnvironment
 from emcts.envs.minatar import GAMES
 from emcts.envs.references import Made, is_reference, limited, make, of_object, parse_reference
 from emcts.registry import lookup
@@ -121,13 +120,8 @@ class Registered:
         if not is_reference(environment):
             return settings.with_table_bits() if isinstance(settings, Settings) else settings
         task = self._task(environment, agent, settings)
-        checked = check_shortly(task.env, task.max_steps)
-        if settings.env.deterministic is None:
-            known = is_deterministic(task.env) or not (task.is_on_host or checked.random_steps)
-            settings = dataclasses.replace(
-                settings, env=dataclasses.replace(settings.env, deterministic=known)
-            )
-        return default_presets.fill_open(settings, self._task(environment, agent, settings))
+        task = dataclasses.replace(task, found=try_out(task.env, task.max_steps))
+        return default_presets.fill_open(settings, task)
 
     def compose(self, environment: str, agent: str, settings: AnySettings) -> Learner[PyTree]:
         """Makes the agent."""
@@ -149,7 +143,12 @@ class Registered:
             return ENVIRONMENTS[environment].task(settings.env)
         options: EnvOptions = settings.env
         made = self._make(environment, options)
-        task = make_task(made.env, max_steps=made.max_steps, deterministic=options.deterministic)
+        task = make_task(
+            made.env,
+            max_steps=made.max_steps,
+            solved_return=made.solved_return,
+            deterministic=options.deterministic,
+        )
         if task.is_on_host and _agents()[agent].presets == "simulator":
             others = [name for name, entry in _agents().items() if entry.presets != "simulator"]
             raise ValueError(

@@ -190,6 +190,12 @@ class EvaluationSettings:
     """above 0 evaluation explores, below 0 it is careful"""
     max_steps: int | None = None
     """after which an episode is cut off; left out, the task's longest episode"""
+    solved_return: float | None = None
+    """the mean return from which a seed counts as solved; left out, what the environment says, or else all episodes
+    must be a success"""
+    baseline_return: float | None = None
+    """an episode that ends with more is a success; left out, a positive reward is, unless (nearly) every step pays
+    something: then the best of some random episodes"""
 
 
 EnvT = TypeVar("EnvT")

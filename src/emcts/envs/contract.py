@@ -40,6 +40,7 @@ class Checked:
     ended: int
     random: bool  # results depend on the key
     random_steps: bool = False  # those of steps do, and not of starts alone
+    paying: float = 0.0  # the fraction of the steps whose reward is not 0
 
 
 def check(
@@ -72,14 +73,15 @@ def check(
     over = np.asarray(played.outcome.over)
     ended = int(over.sum()) if resets else int(over[:, -1].sum())
     if is_on_host(env):
-        return Checked(steps=episodes * steps, ended=ended, random=True, random_steps=True)
+        return Checked(episodes * steps, ended, random=True, random_steps=True, paying=_paying(played))
     _check_repeatable(env, random, played, samples)
     # The same starts and actions with the step keys of other episodes.
     again = run(random.replace(step_keys=jnp.roll(random.step_keys, 1, axis=0)))
     steps_random = _differ((played.after, played.outcome), (again.after, again.outcome))
     if steps_random and is_deterministic(env):
         raise ContractError("deterministic", "it says that it is, but a step depends on its key")
-    return Checked(episodes * steps, ended, steps_random or _starts_are_random(played), steps_random)
+    starts_random = _starts_are_random(played)
+    return Checked(episodes * steps, ended, steps_random or starts_random, steps_random, _paying(played))
 
 
 def check_shortly(env: object, max_steps: int) -> Checked:
@@ -216,6 +218,13 @@ def _check_call(
     _must_equal("pure", f"{name} gave two results for the same arguments", plain, again)
     _must_equal("jit", f"{name} differs when compiled", plain, jax.jit(call)(*arguments))
     _must_equal("vmap", f"{name} differs in a batch", plain, in_batch)
+
+
+def _paying(played: Rollout[State]) -> float:
+    """The fraction of the steps, up to the end of each episode, whose reward is not 0."""
+    over = np.asarray(played.outcome.over)
+    before = np.cumsum(over, axis=1) - over == 0
+    return float((np.asarray(played.outcome.reward)[before] != 0).mean())
 
 
 def _starts_are_random(played: Rollout[State]) -> bool:

@@ -166,7 +166,7 @@ def _gymnax(reference: Reference, arguments: Arguments) -> Made:
         rest = {name: value for name, value in arguments.items() if name not in overridden}
         inner, params = gymnax.make(reference.name, **rest)
         env = from_gymnax(inner, params.replace(**overridden))
-    return Made(env, getattr(env.params, "max_steps_in_episode", None))
+    return of_object(env, reference.text)
 
 
 def _pgx(reference: Reference, arguments: Arguments) -> Made:

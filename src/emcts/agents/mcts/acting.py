@@ -1,5 +1,7 @@
 """Acting: steps of all parallel episodes, each planned by a search, stored, and used to update novelty."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
@@ -7,7 +9,7 @@ from jaxtyping import Array, Int, PyTree
 from emcts.agents.mcts.agent import Agent, NoveltyUpdate
 from emcts.agents.mcts.planners import ExplorationParams
 from emcts.agents.mcts.state import RunningEpisodes, TrainState
-from emcts.envs.base import AnyEnvironment, artifact_of, is_success, pack_state, tree_where
+from emcts.envs.base import AnyEnvironment, artifact_of, pack_state, tree_where
 from emcts.models.evaluators import Transition
 from emcts.training import replay as replays
 from emcts.training.data_parallel import per_example
@@ -37,7 +39,9 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
         after, outcome = jax.vmap(env.step)(before, plan.action, keys(step_key))
         episode_return = carry.episodes.episode_return + outcome.reward
         reset = jax.vmap(env.init)(keys(reset_key))
-        success = jax.vmap(lambda after, outcome: is_success(env, after, outcome))(after, outcome)
+        success = jax.vmap(functools.partial(agent.evaluation.success, env))(
+            after, outcome, episode_return, outcome.over
+        )
         no_regret = jax.vmap(lambda after: zero_regret(env, after))(after)
         stored = StoredTransition(
             state=jax.vmap(lambda state: pack_state(env, state))(before),

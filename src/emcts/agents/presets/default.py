@@ -71,24 +71,31 @@ SMOKE = {**gumbel.SMOKE, "model.channels": 2, "evaluation.max_steps": 5}
 def fill_open(settings: SettingsT, task: Task) -> SettingsT:
     """Returns the settings with a value for each that is None and depends on the environment. Others are kept."""
     filled: Any = settings
-    evaluation = filled.evaluation
-    if evaluation.max_steps is None:
-        filled = replace(filled, evaluation=replace(evaluation, max_steps=task.max_steps))
-    if isinstance(filled, Settings):
-        novelty = filled.novelty
-        filled = replace(
-            filled,
-            novelty=replace(
-                novelty,
-                kind=_novelty_kind(filled, task) if novelty.kind is None else novelty.kind,
-                leaf_horizon=_leaf_horizon(filled) if novelty.leaf_horizon is None else novelty.leaf_horizon,
-                max_variance=1.0
-                if novelty.max_variance is None and task.bounded_returns
-                else novelty.max_variance,
-            ),
-        )
-        filled = filled.with_table_bits()
-    return filled
+    filled = _fill(
+        filled,
+        "evaluation",
+        max_steps=task.max_steps,
+        solved_return=task.solved_return,
+        baseline_return=None if task.found is None else task.found.baseline_return,
+    )
+    if isinstance(filled.env, EnvOptions) and task.found is not None:
+        filled = _fill(filled, "env", deterministic=task.is_deterministic)
+    if not isinstance(filled, Settings):
+        return filled
+    return _fill(
+        filled,
+        "novelty",
+        kind=_novelty_kind(filled, task),
+        leaf_horizon=_leaf_horizon(filled),
+        max_variance=1.0 if task.bounded_returns else None,
+    ).with_table_bits()
+
+
+def _fill(settings: Any, group: str, **values: object) -> Any:
+    """Replaces the values of a group that are None."""
+    before = getattr(settings, group)
+    left_open = {name: value for name, value in values.items() if getattr(before, name) is None}
+    return replace(settings, **{group: replace(before, **left_open)})
 
 
 def default_settings(task: Task, steps: int) -> Settings[EnvOptions, NetworkSettings]:

@@ -43,14 +43,22 @@ class TransitionEstimate(Replaceable):
 
 @record
 class Transition(Replaceable):
-    """Transitions that were experienced [B]. Where one ended the episode, `after` is the final state."""
+    """Transitions that were experienced [B]. Where one ended the episode, `after` is the final state.
+
+    A state in which an episode was cut off (truncated) is a state like any other.
+    """
 
     before: PyTree
     action: Int[Array, "B"]
     reward: Float[Array, "B"]
     after: PyTree
-    over: Bool[Array, "B"]
+    terminated: Bool[Array, "B"]
+    truncated: Bool[Array, "B"]
     valid: Bool[Array, "B"]  # the others are padding
+
+    @property
+    def over(self) -> Bool[Array, "B"]:
+        return self.terminated | self.truncated
 
 
 EvaluateState = Callable[[PyTree], StateEstimate]

@@ -51,7 +51,9 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
             policy=plan.policy,
         )
         valid = jnp.ones_like(outcome.over)
-        transitions = Transition(before, plan.action, outcome.reward, after, outcome.over, valid)
+        transitions = Transition(
+            before, plan.action, outcome.reward, after, outcome.terminated, outcome.cut_off, valid
+        )
         gathered = parallel.gather(transitions)
         events = StepEvents(before, success, outcome.over, no_regret)
         carry = carry.replace(

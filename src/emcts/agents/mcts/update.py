@@ -236,14 +236,15 @@ def _for_states(
 
 def _first_transitions(env: AnyEnvironment, trajectory: Trajectory, keys: Key) -> Transition:
     """The first transitions of trajectories [B], with a key for each."""
-    over = trajectory.terminated[:, 0] | trajectory.truncated[:, 0]
+    terminated = trajectory.terminated[:, 0]
     transitions = Transition(
         before=trajectory.state(0),
         action=trajectory.actions[:, 0],
         reward=trajectory.rewards[:, 0],
         after=trajectory.state(1),
-        over=over,
-        valid=jnp.ones_like(over),
+        terminated=terminated,
+        truncated=trajectory.truncated[:, 0],
+        valid=jnp.ones_like(terminated),
     )
     return _with_final_states(env, transitions, keys)
 
@@ -255,8 +256,8 @@ def _recent_transitions(agent: Agent, env: AnyEnvironment, state: TrainState, ke
     after = jax.tree.map(
         lambda now, rows: jnp.concatenate([now[None], rows[:-1]]), state.episodes.state, before
     )
-    over = stored.terminated | stored.truncated
-    rows = agent.data_parallel.gather((before, stored.action, stored.reward, after, over, valid), axis=1)
+    ends = stored.terminated, stored.truncated
+    rows = agent.data_parallel.gather((before, stored.action, stored.reward, after, *ends, valid), axis=1)
     flat = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), rows)
     return _with_final_states(env, Transition(*flat), jax.random.split(key, flat[1].shape[0]))
 

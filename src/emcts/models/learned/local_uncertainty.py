@@ -161,14 +161,15 @@ class LatentNovelty(_FromLatents):
 class EnsembleDisagreement(_FromLatents):
     """The disagreement of an ensemble that learns to predict the latent state after each action.
 
-    It needs neither a simulator nor meaningful latent states. The end of an episode is a latent state of its own, all
-    zeros: it is predicted like any other, and not novel once it was learned.
+    It needs neither a simulator nor meaningful latent states. The end of an episode by its rules is a latent state of
+    its own, all zeros: it is predicted like any other, and not novel once it was learned. Where an episode was cut off,
+    the next latent state is that of the state that was reached.
     """
 
     novelty: Fitted
 
     def update(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, transitions: Transition) -> PyTree:
-        after = jnp.where(transitions.over[:, None], 0.0, jax.vmap(encode)(transitions.after))
+        after = jnp.where(transitions.terminated[:, None], 0.0, jax.vmap(encode)(transitions.after))
         return self.novelty.fit(novelty, _pairs(env, encode, transitions), after, transitions.valid)
 
 

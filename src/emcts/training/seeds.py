@@ -221,6 +221,9 @@ class SeedTrainer(Generic[StateT]):
             "nan_step": _or_nan(log.not_finite),
             "loss": _mean(report.update.total),
             **{f"loss_{part.name}": _mean(getattr(losses, part.name)) for part in dataclasses.fields(losses)},
+            "clipped_targets": None
+            if report.update.clipped_targets is None
+            else _mean(report.update.clipped_targets),
             "states_discovered": report.discovered,
             "table_occupancy": report.table_occupancy,
             **{

@@ -20,7 +20,10 @@ from emcts.types import Key
 
 
 def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
-    """Steps the parallel episodes of this device `schedule.rollout_length` times, with the networks as they are."""
+    """Steps the parallel episodes of this device `schedule.rollout_length` times, with the networks as they are.
+
+    Statistics are updated with every step, and used from the next rollout on.
+    """
     env = agent.env(state.env_params)
     models = agent.world_model.planning_models(env, state.networks)
     model_before = models(state.novelty)
@@ -55,6 +58,7 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
         transitions = Transition(
             before, plan.action, outcome.reward, after, outcome.terminated, outcome.cut_off, valid
         )
+        gathered = parallel.gather(transitions)
         events = StepEvents(before, success, outcome.over, no_regret)
         carry = carry.replace(
             episodes=RunningEpisodes(
@@ -62,7 +66,8 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
                 jnp.where(outcome.over, 0.0, episode_return),
             ),
             replay=replays.add(carry.replay, stored),
-            novelty=_update_novelty(agent, env, carry, transitions),
+            networks=agent.world_model.update_statistics(env, carry.networks, gathered),
+            novelty=_update_novelty(agent, env, carry, gathered),
             log=log_step(carry.log, env, parallel.gather(events), inputs[1]),
         )
         artifact = jax.vmap(lambda state: artifact_of(env, state))(after)
@@ -76,7 +81,6 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
 
 def _update_novelty(agent: Agent, env: AnyEnvironment, state: TrainState, transitions: Transition) -> PyTree:
     """Records rewards always, and updates the estimator if acting does that."""
-    transitions = agent.data_parallel.gather(transitions)
     novelty = agent.world_model.record_rewards(env, state.novelty, transitions)
     if agent.novelty_update is not NoveltyUpdate.ACTING:
         return novelty

@@ -122,6 +122,10 @@ class SimulatorModel:
     def uses_simulator(self) -> bool:
         return True
 
+    @property
+    def reads_state_after(self) -> bool:
+        return True
+
     def heads(self, networks: Networks) -> Networks:
         return networks
 

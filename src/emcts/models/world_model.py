@@ -66,6 +66,10 @@ class WorldModel(Protocol[State_contra]):
     def uses_simulator(self) -> bool:
         """Whether a step of its planning models takes a step of the environment."""
 
+    @property
+    def reads_state_after(self) -> bool:
+        """Whether `update_novelty` reads the states that transitions lead to."""
+
     def heads(self, networks: PyTree) -> Networks:
         """Returns the heads that losses are computed for."""
 

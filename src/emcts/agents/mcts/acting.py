@@ -9,7 +9,7 @@ from jaxtyping import Array, Int, PyTree
 from emcts.agents.mcts.agent import Agent, NoveltyUpdate
 from emcts.agents.mcts.planners import ExplorationParams
 from emcts.agents.mcts.state import RunningEpisodes, TrainState
-from emcts.envs.base import AnyEnvironment, artifact_of, pack_state, tree_where
+from emcts.envs.base import AnyEnvironment, advance, artifact_of, pack_state
 from emcts.models.evaluators import Transition
 from emcts.training import replay as replays
 from emcts.training.data_parallel import per_example
@@ -39,9 +39,10 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
         before = carry.episodes.state
         planner = per_example(lambda key, states, params: agent.planner(key, model, states, params))
         plan = planner(keys(plan_key), before, params)
-        after, outcome = jax.vmap(env.step)(before, plan.action, keys(step_key))
+        after, outcome, next_state = jax.vmap(functools.partial(advance, env))(
+            before, plan.action, keys(step_key), keys(reset_key)
+        )
         episode_return = carry.episodes.episode_return + outcome.reward
-        reset = jax.vmap(env.init)(keys(reset_key))
         success = jax.vmap(functools.partial(agent.evaluation.success, env))(
             after, outcome, episode_return, outcome.over
         )
@@ -61,10 +62,7 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
         gathered = parallel.gather(transitions)
         events = StepEvents(before, success, outcome.over, no_regret)
         carry = carry.replace(
-            episodes=RunningEpisodes(
-                jax.vmap(tree_where)(outcome.over, reset, after),
-                jnp.where(outcome.over, 0.0, episode_return),
-            ),
+            episodes=RunningEpisodes(next_state, jnp.where(outcome.over, 0.0, episode_return)),
             replay=replays.add(carry.replay, stored),
             networks=agent.world_model.update_statistics(env, carry.networks, gathered),
             novelty=_update_novelty(agent, env, carry, gathered),

@@ -14,7 +14,14 @@ from emcts.agents.mcts.losses import LossStats, batch_loss
 from emcts.agents.mcts.planners import policy_prior
 from emcts.agents.mcts.state import TrainState
 from emcts.agents.mcts.targets import SearchEstimate, TargetContext, Targets, Trajectory
-from emcts.envs.base import AnyEnvironment, FiniteEnvironment, tree_where, unpack_state
+from emcts.envs.base import (
+    AnyEnvironment,
+    FiniteEnvironment,
+    is_on_host,
+    pack_state,
+    tree_where,
+    unpack_state,
+)
 from emcts.models.evaluators import Transition, look_up
 from emcts.models.statistics import with_statistics
 from emcts.search.ube import one_step_lookahead
@@ -100,7 +107,7 @@ def update(agent: Agent, state: TrainState, batch: TrainingBatch, key: Key) -> t
         if agent.novelty_update is NoveltyUpdate.TRAINING:
             flat = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), trajectories)
             keys = parallel.shard(jax.random.split(key, flat.actions.shape[0] * parallel.num_devices))
-            transitions = parallel.gather(_first_transitions(env, flat, keys))
+            transitions = parallel.gather(_first_transitions(agent, env, flat, keys))
             if recent is not None:
                 transitions = jax.tree.map(lambda *rows: jnp.concatenate(rows), transitions, recent)
             novelty = agent.world_model.update_novelty(env, networks, novelty, transitions)
@@ -234,7 +241,7 @@ def _for_states(
     return jax.vmap(lambda state: look_up(table, index(state)))
 
 
-def _first_transitions(env: AnyEnvironment, trajectory: Trajectory, keys: Key) -> Transition:
+def _first_transitions(agent: Agent, env: AnyEnvironment, trajectory: Trajectory, keys: Key) -> Transition:
     """The first transitions of trajectories [B], with a key for each."""
     terminated = trajectory.terminated[:, 0]
     transitions = Transition(
@@ -246,23 +253,30 @@ def _first_transitions(env: AnyEnvironment, trajectory: Trajectory, keys: Key) -
         truncated=trajectory.truncated[:, 0],
         valid=jnp.ones_like(terminated),
     )
-    return _with_final_states(env, transitions, keys)
+    return _with_final_states(agent, env, transitions, keys)
 
 
 def _recent_transitions(agent: Agent, env: AnyEnvironment, state: TrainState, key: Key) -> Transition:
     """The last transitions of all episodes, also those of other devices; there may be fewer."""
     stored, valid = replays.latest(state.replay, agent.replay.recent)
     before = _unpack(env, stored.state)
-    after = jax.tree.map(
-        lambda now, rows: jnp.concatenate([now[None], rows[:-1]]), state.episodes.state, before
-    )
+    now = jax.vmap(lambda one: unpack_state(env, pack_state(env, one)))(state.episodes.state)
+    after = jax.tree.map(lambda now, rows: jnp.concatenate([now[None], rows[:-1]]), now, before)
     ends = stored.terminated, stored.truncated
     rows = agent.data_parallel.gather((before, stored.action, stored.reward, after, *ends, valid), axis=1)
     flat = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), rows)
-    return _with_final_states(env, Transition(*flat), jax.random.split(key, flat[1].shape[0]))
+    return _with_final_states(agent, env, Transition(*flat), jax.random.split(key, flat[1].shape[0]))
 
 
-def _with_final_states(env: AnyEnvironment, transitions: Transition, keys: Key) -> Transition:
-    """Replaces the states after an end of an episode, which the replay does not store, by a step of the environment."""
+def _with_final_states(agent: Agent, env: AnyEnvironment, transitions: Transition, keys: Key) -> Transition:
+    """Replaces the states after an end of an episode, which the replay does not store, by a step of the environment.
+
+    A simulator on the host cannot take that step: transitions that were cut off are then left out. Where the rules
+    ended an episode, the models that learn from such a simulator do not read the state that it led to.
+    """
+    if not agent.world_model.reads_state_after:
+        return transitions
+    if is_on_host(env):
+        return transitions.replace(valid=transitions.valid & ~transitions.truncated)
     final, _ = jax.vmap(env.step)(transitions.before, transitions.action, keys)
     return transitions.replace(after=jax.vmap(tree_where)(transitions.over, final, transitions.after))

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int, PyTree, Shaped
 from emcts.agents.novelty import ESTIMATORS, EstimatorInputs, Reads, make_estimator
 from emcts.agents.settings import LearnedModelSettings, NetworkSettings, Settings
 from emcts.agents.task import Task, observe
-from emcts.envs.base import AnyEnvironment, FiniteEnvironment
+from emcts.envs.base import AnyEnvironment, FiniteEnvironment, is_on_host
 from emcts.models.beyond_known import BeyondKnownPlanning
 from emcts.models.codecs import support
 from emcts.models.evaluators import (
@@ -121,6 +121,11 @@ def _novelty_input(task: Task, settings: AnySettings) -> NoveltyInput:
 
 def simulator(task: Task, settings: AnySettings, *, uncertainty: bool) -> tuple[WorldModel[PyTree], Networks]:
     """Plans with the environment itself, as AlphaZero does."""
+    if is_on_host(task.env):
+        raise ValueError(
+            "this agent searches the environment itself, whose simulator runs on the host, where JAX cannot step it: "
+            "take --agent mz, mz-ube, e-mz or bdqn"
+        )
     model: NetworkSettings = settings.model
     heads, spec = _heads(task, settings, uncertainty), task.input_spec
     novelty = _simulator_novelty(task, settings) if uncertainty else NoNovelty()
@@ -224,6 +229,11 @@ def _local_uncertainty(task: Task, settings: AnySettings, latents: Latents) -> L
     env = task.env
     reads = lookup(ESTIMATORS, settings.novelty.kind, "novelty.kind").reads
     if reads is Reads.STATES:
+        if is_on_host(env):
+            raise ValueError(
+                f"novelty.kind {settings.novelty.kind} follows plans through the environment, whose simulator runs on "
+                "the host, where JAX cannot step it: take --novelty.kind ensemble or rnd"
+            )
         return TrueStateNovelty(_simulator_novelty(task, settings), _transition_input(task, settings))
     inputs = EstimatorInputs(
         InputSpec((latents.size + env.num_actions,)),

@@ -42,6 +42,10 @@ class LocalUncertainty(Protocol):
     def uses_simulator(self) -> bool:
         """Whether `step_carry` takes a step of the environment."""
 
+    @property
+    def reads_state_after(self) -> bool:
+        """Whether `update` reads the states that transitions lead to."""
+
     def init_carry(self, state: PyTree) -> PyTree: ...
 
     def step_carry(self, env: AnyEnvironment, carry: PyTree, action: Int[Array, ""], key: Key) -> PyTree: ...
@@ -76,6 +80,10 @@ class TrueStateNovelty:
 
     @property
     def uses_simulator(self) -> bool:
+        return True
+
+    @property
+    def reads_state_after(self) -> bool:
         return True
 
     def init_carry(self, state: PyTree) -> PyTree:
@@ -153,6 +161,10 @@ class LatentNovelty(_FromLatents):
 
     novelty: Novelty
 
+    @property
+    def reads_state_after(self) -> bool:
+        return False
+
     def update(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, transitions: Transition) -> PyTree:
         return self.novelty.update(novelty, _pairs(env, encode, transitions), transitions.valid)
 
@@ -167,6 +179,10 @@ class EnsembleDisagreement(_FromLatents):
     """
 
     novelty: Fitted
+
+    @property
+    def reads_state_after(self) -> bool:
+        return True
 
     def update(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, transitions: Transition) -> PyTree:
         after = jnp.where(transitions.terminated[:, None], 0.0, jax.vmap(encode)(transitions.after))

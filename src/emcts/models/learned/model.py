@@ -196,6 +196,10 @@ class LearnedModel:
     def uses_simulator(self) -> bool:
         return self.local_uncertainty.uses_simulator
 
+    @property
+    def reads_state_after(self) -> bool:
+        return self.local_uncertainty.reads_state_after
+
     def heads(self, networks: ModelNetworks) -> Networks:
         return networks.heads
 

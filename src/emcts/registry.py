@@ -7,8 +7,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def lookup(table: Mapping[str, T], name: str, what: str) -> T:
+def lookup(table: Mapping[str, T], name: str | None, what: str) -> T:
     """Returns the entry of a table. An unknown name raises an error that lists the names there are."""
+    if name is None:
+        raise ValueError(f"{what} is left open: choose one of {', '.join(table)}")
     if name in table:
         return table[name]
     near = difflib.get_close_matches(name, table, n=1)

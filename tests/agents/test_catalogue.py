@@ -1,13 +1,19 @@
 """The catalogue: environments, agents, presets and smoke settings by name."""
 
 import dataclasses
+from typing import Any
 
+import jax.numpy as jnp
 import pytest
+from examples.own_environment import KeyCorridor
 
 from emcts.agents.bdqn.learner import Bdqn
-from emcts.agents.catalogue import ENVIRONMENTS, installed
+from emcts.agents.catalogue import ENVIRONMENTS, Registered, installed
 from emcts.agents.mcts.learner import MctsLearner
 from emcts.agents.mcts.planners import Gumbel, Puct, UbeAtRoot
+from emcts.agents.settings import Settings
+from emcts.agents.task import EnvOptions
+from emcts.envs import DeepSea
 from emcts.models.learned.model import LearnedModel
 from emcts.models.simulator import SimulatorModel
 from emcts.runs.config import override
@@ -61,6 +67,69 @@ def test_an_evaluation_comes_after_the_given_number_of_steps() -> None:
     for every, iterations in ((200, 20), (205, 20), (5, 1)):
         changed = override(settings, {"evaluation.every": every})
         assert CATALOGUE.trainer("deep-sea", "e-az", changed, (0,)).iterations_per_chunk == iterations
+
+
+REFERENCE = "no_such_module:Corridor"
+OBJECTS = Registered(objects={REFERENCE: KeyCorridor(5)})
+
+
+@pytest.mark.parametrize("agent", CATALOGUE.agents(REFERENCE))
+def test_every_agent_is_composed_for_an_environment_of_no_preset(agent: str) -> None:
+    assert CATALOGUE.presets(REFERENCE, agent) == ("default",)
+    settings = override(OBJECTS.settings(REFERENCE, agent), {"env.time_limit": 15})
+    resolved = OBJECTS.resolve(REFERENCE, agent, settings)
+    assert isinstance(OBJECTS.compose(REFERENCE, agent, resolved), Learner)
+    assert OBJECTS.resolve(REFERENCE, agent, resolved) == resolved
+    assert resolved.env == EnvOptions({}, 15, deterministic=True)
+    assert resolved.evaluation.max_steps == 15
+    if isinstance(resolved, Settings):
+        assert resolved.novelty.kind == ("ensemble" if agent in LEARNED_AGENTS else "hash-counts")
+    smoke = override(settings, OBJECTS.smoke_changes(REFERENCE, agent))
+    assert OBJECTS.trainer(REFERENCE, agent, smoke, (0,)).total_env_steps == 128
+
+
+def test_what_is_left_open_follows_the_environment() -> None:
+    finite = Registered(objects={REFERENCE: DeepSea(3, stochastic=True)})
+    settings = finite.settings(REFERENCE, "e-az")
+    assert settings.novelty.kind is None
+    resolved = finite.resolve(REFERENCE, "e-az", settings)
+    assert (resolved.novelty.kind, resolved.evaluation.max_steps) == ("counts", 3)
+    assert not resolved.env.deterministic
+    asked = override(settings, {"novelty.kind": "rnd", "evaluation.max_steps": 2, "env.deterministic": True})
+    resolved = finite.resolve(REFERENCE, "e-az", asked)
+    assert (resolved.novelty.kind, resolved.evaluation.max_steps) == ("rnd", 2)
+    assert resolved.env.deterministic
+
+
+def test_code_that_a_folder_names_is_not_run() -> None:
+    settings = CATALOGUE.settings(REFERENCE, "az")
+    for call in (CATALOGUE.resolve, CATALOGUE.compose):
+        with pytest.raises(ValueError, match=f"if you trust it, add --env-from {REFERENCE}"):
+            call(REFERENCE, "az", settings)
+    with pytest.raises(ValueError, match="there is no module no_such_module"):
+        installed(named=[REFERENCE]).resolve(REFERENCE, "az", settings)
+
+
+def test_a_broken_rule_is_found_before_a_run() -> None:
+    class Undecided(KeyCorridor):
+        def legal(self, state: Any) -> Any:
+            return jnp.zeros(3, bool)
+
+    broken = Registered(objects={REFERENCE: Undecided(5)})
+    with pytest.raises(ValueError, match="breaks the rule 'legal': a state has no legal action at all"):
+        broken.resolve(REFERENCE, "az", broken.settings(REFERENCE, "az"))
+
+
+def test_a_simulator_on_the_host_is_not_searched() -> None:
+    pytest.importorskip("gymnasium")
+    for agent in SIMULATOR_AGENTS:
+        settings = CATALOGUE.settings("gymnasium:CartPole-v1", agent)
+        with pytest.raises(ValueError, match="take --agent e-mz, mz-ube, mz, bdqn"):
+            CATALOGUE.resolve("gymnasium:CartPole-v1", agent, settings)
+    settings = override(CATALOGUE.settings("gymnasium:CartPole-v1", "mz"), {"env.time_limit": 30})
+    resolved = CATALOGUE.resolve("gymnasium:CartPole-v1", "mz", settings)
+    assert resolved.evaluation.max_steps == 30
+    assert not resolved.env.deterministic
 
 
 def test_unknown_names_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

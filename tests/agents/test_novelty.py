@@ -30,7 +30,7 @@ def test_a_table_is_at_most_a_tenth_full_if_every_step_is_new(environment: str, 
         assert steps <= 2**bits / 10
         estimator = make_estimator(settings.novelty, EstimatorInputs(InputSpec((5,)), steps))
         assert isinstance(estimator, HashSet | HashCounts)
-        assert settings.resolved().novelty.hash_bits == bits == estimator.bits
+        assert settings.with_table_bits().novelty.hash_bits == bits == estimator.bits
         state = jax.eval_shape(estimator.init, jax.random.key(0))
         assert sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state)) <= 2**28
 
@@ -38,14 +38,14 @@ def test_a_table_is_at_most_a_tenth_full_if_every_step_is_new(environment: str, 
 def test_a_given_size_of_the_table_is_taken() -> None:
     settings = override(CATALOGUE.settings("subleq", "e-az"), {"novelty.hash_bits": 20})
     assert settings.novelty.table_bits(settings.steps) == 20
-    assert settings.resolved() == settings
+    assert settings.with_table_bits() == settings
 
 
 @pytest.mark.parametrize("environment", ["subleq", "minatar-breakout"])
 def test_a_default_preset_leaves_the_size_of_the_table_to_the_run(environment: str) -> None:
     settings = CATALOGUE.settings(environment, "e-az")
     assert settings.novelty.hash_bits is None
-    assert settings.resolved().novelty.hash_bits is not None
+    assert settings.with_table_bits().novelty.hash_bits is not None
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_the_presets_of_the_paper_have_its_size(environment: str, preset: str) -
 def test_an_agent_without_a_table_has_no_size() -> None:
     settings = CATALOGUE.settings("minatar-breakout", "e-mz")
     assert settings.novelty.kind == "ensemble"
-    assert settings.resolved().novelty.hash_bits is None
+    assert settings.with_table_bits().novelty.hash_bits is None
 
 
 def rnd(epsilon: float) -> Any:

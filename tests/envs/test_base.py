@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from examples.own_environment import KeyCorridor
 
 from emcts.envs import (
     ArtifactEnvironment,
@@ -18,7 +19,7 @@ from emcts.envs import (
     Subleq,
     time_limit,
 )
-from emcts.envs.base import artifact_of, is_success, pack_state, tree_where, unpack_state
+from emcts.envs.base import artifact_of, is_on_host, is_success, pack_state, tree_where, unpack_state
 
 KEY = jax.random.key(0)
 PROTOCOLS = (
@@ -39,9 +40,11 @@ GRID = {FiniteEnvironment, GoalEnvironment, GridEnvironment, RegretEnvironment, 
         (DeepSea(3), GRID),
         (DeepSea(3).with_map(jnp.ones((3, 3), jnp.int32)), GRID),
         (Subleq(), {ArtifactEnvironment, PackableEnvironment}),
-        (time_limit(DeepSea(3), 2), set()),
+        (time_limit(DeepSea(3), 2), GRID),
+        (time_limit(Subleq(), 2), {ArtifactEnvironment, PackableEnvironment}),
+        (time_limit(KeyCorridor(), 2), set()),
     ],
-    ids=["deep-sea", "deep-sea-with-map", "subleq", "time-limit"],
+    ids=["deep-sea", "deep-sea-with-map", "subleq", "limited-grid", "limited-subleq", "limited-plain"],
 )
 def test_optional_members_are_found_by_their_protocols(env, protocols):
     assert {protocol for protocol in PROTOCOLS if isinstance(env, protocol)} == protocols
@@ -55,7 +58,7 @@ def test_success_is_a_positive_reward_unless_the_environment_has_a_goal(reward):
         after = env.init(KEY).replace(row=jnp.int32(2), column=jnp.int32(column))
         assert bool(is_success(env, after, outcome)) is at_goal
         limited = time_limit(env, 2)
-        assert bool(is_success(limited, limited.init(KEY).replace(inner=after), outcome)) is (reward > 0)
+        assert bool(is_success(limited, limited.init(KEY).replace(inner=after), outcome)) is at_goal
 
 
 def test_states_are_stored_whole_and_without_artifacts_by_default():
@@ -63,6 +66,17 @@ def test_states_are_stored_whole_and_without_artifacts_by_default():
     state = env.init(KEY)
     assert unpack_state(env, pack_state(env, state)) is state
     assert artifact_of(env, state) == ()
+
+
+def test_steps_that_call_python_run_on_the_host():
+    class OnHost(KeyCorridor):
+        def step(self, state, action, key):
+            after, outcome = super().step(state, action, key)
+            here = jax.ShapeDtypeStruct((), jnp.int32)
+            return after.replace(position=jax.pure_callback(lambda x: x, here, after.position)), outcome
+
+    assert is_on_host(time_limit(OnHost(), 9))
+    assert not is_on_host(time_limit(KeyCorridor(), 9))
 
 
 def test_tree_where_selects_leaf_by_leaf():

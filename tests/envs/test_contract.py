@@ -18,6 +18,7 @@ from emcts.envs import (
     from_pgx,
     time_limit,
 )
+from emcts.envs.contract import check_shortly
 from emcts.envs.minatar import GAMES
 from emcts.types import Replaceable, record
 
@@ -116,8 +117,36 @@ class Corridor:
         return jnp.array([True, True, True]).at[2].set(state.place > 0)
 
 
-def test_a_good_environment_passes():
-    assert check(Corridor()).ended == 8
+class DictionaryObservations(Corridor):
+    def observe(self, state):
+        return {"place": super().observe(state), "more": {"over": state.over}}
+
+
+class RandomSteps(Corridor):
+    def step(self, state, action, key):
+        return super().step(state, jnp.where(jax.random.bernoulli(key), 1, action), key)
+
+    def legal(self, state):
+        return jnp.ones(3, bool)
+
+
+class RandomStarts(Corridor):
+    def init(self, key):
+        return CorridorState(jax.random.randint(key, (), 0, 2), jnp.bool_(False))
+
+
+@pytest.mark.parametrize("env", [Corridor(), DictionaryObservations()])
+def test_a_good_environment_passes(env):
+    checked = check(env)
+    assert (checked.ended, checked.random) == (8, False)
+    assert check_shortly(env, 20).steps == 8 * 21
+
+
+def test_random_steps_are_told_from_random_starts():
+    checked = check_shortly(RandomStarts(), 20)
+    assert (checked.random, checked.random_steps) == (True, False)
+    checked = check_shortly(RandomSteps(), 20)
+    assert (checked.random, checked.random_steps) == (True, True)
 
 
 class NotAnEnvironment:
@@ -141,7 +170,7 @@ class GrowingState(Corridor):
 
 class TwoObservations(Corridor):
     def observe(self, state):
-        return {"place": state.place}
+        return state.place, state.over
 
 
 class TupleOutcome(Corridor):

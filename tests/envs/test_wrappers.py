@@ -1,9 +1,11 @@
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from emcts.envs import DeepSea, auto_reset, time_limit
+from emcts.envs import DeepSea, Subleq, auto_reset, time_limit
 
 KEY = jax.random.key(0)
 RIGHT = jnp.int32(1)
@@ -94,6 +96,29 @@ def test_the_shorter_of_two_limits_counts():
         env = time_limit(time_limit(DeepSea(6, None), limits[0]), limits[1])
         _, _, outcomes = play(env, [1] * 5)
         np.testing.assert_array_equal(outcomes.truncated, [0, 1, 1, 1, 1])
+
+
+def test_a_limited_environment_keeps_its_optional_members():
+    inner = DeepSea(4, None)
+    env: Any = time_limit(inner, 2)
+    assert env == time_limit(DeepSea(4, None), 2)
+    assert env.num_states == inner.num_states
+    states, _, _ = play(env, [1, 1])
+    # Cut off, it keeps its number: values are bootstrapped from it.
+    assert [int(env.index(one)) for one in (env.init(KEY), jax.tree.map(lambda leaf: leaf[-1], states))] == [
+        0,
+        5,
+    ]
+    again = env.state_at(jnp.int32(5))
+    assert (int(again.time), bool(again.truncated), int(env.index(again))) == (0, False, 5)
+    np.testing.assert_array_equal(env.grid(jnp.arange(10.0)), inner.grid(jnp.arange(10.0)))
+    assert env.render(again) == inner.render(again.inner)
+    assert not env.solved(again)
+    limited: Any = time_limit(Subleq(max_words=3), 2)
+    after, _ = limited.step(limited.init(KEY), jnp.int32(1), KEY)
+    back = limited.unpack(limited.pack(after))
+    jax.tree.map(np.testing.assert_array_equal, back, after)
+    jax.tree.map(np.testing.assert_array_equal, limited.artifact(after), limited.env.artifact(after.inner))
 
 
 def test_each_element_of_a_batch_counts_for_itself():

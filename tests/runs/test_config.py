@@ -17,7 +17,6 @@ from emcts.runs.config import (
     override,
     plain,
     refuse_changes,
-    resolve,
     resolve_as,
 )
 from emcts.runs.folder import Folder
@@ -57,20 +56,22 @@ def test_a_setting_that_one_side_lacks_is_named() -> None:
 
 
 def test_a_setting_that_is_left_open_is_resolved_once() -> None:
-    begun = resolve(ToySettings(steps=500))
+    begun = ToySettings(steps=500).resolved()
     assert begun.novelty.hash_bits == 500
-    assert resolve(begun) == begun
+    assert begun.resolved() == begun
     longer = ToySettings(steps=900)
-    assert resolve_as(longer, plain(begun)) == dataclasses.replace(longer, novelty=ToyNovelty(500))
+    assert resolve_as(longer, longer.resolved(), plain(begun)) == dataclasses.replace(
+        longer, novelty=ToyNovelty(500)
+    )
     asked = dataclasses.replace(longer, novelty=ToyNovelty(7))
-    assert resolve_as(asked, plain(begun)) == asked
+    assert resolve_as(asked, asked.resolved(), plain(begun)) == asked
 
 
 def test_only_what_is_left_open_is_taken_from_a_run() -> None:
     begun, given = Nested(Inner(5)), Nested(Inner(7))
-    assert resolve_as(Nested(), plain(begun)) == begun
-    assert resolve_as(given, plain(begun)) == given
-    assert resolve_as(Nested(), {}) == Nested()
+    assert resolve_as(Nested(), Nested().resolved(), plain(begun)) == begun
+    assert resolve_as(given, given.resolved(), plain(begun)) == given
+    assert resolve_as(Nested(), Nested().resolved(), {}) == Nested()
 
 
 def test_an_extended_run_keeps_its_resolved_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """A trainer without learning: random numbers that look like training, in milliseconds."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -9,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from emcts.registry import lookup
 from emcts.training.progress import Artifact, Progress
 from emcts.types import record
 
@@ -47,6 +49,7 @@ class ToySettings:
     novelty: ToyNovelty = field(default_factory=ToyNovelty)
 
     def resolved(self) -> "ToySettings":
+        """Its catalogue resolves it so."""
         bits = self.steps if self.novelty.hash_bits is None else self.novelty.hash_bits
         return replace(self, novelty=ToyNovelty(bits))
 
@@ -99,12 +102,16 @@ class ToyTrainer:
         return {"visits": visits, "uncertainty": 1 / (1 + visits)}
 
 
+@dataclass(frozen=True)
 class ToyCatalogue:
+    named: Sequence[str] = ()
+
     @property
     def environments(self) -> dict[str, str]:
         return {"plain": "a walk", "hilly": "a walk, uphill"}
 
     def agents(self, environment: str) -> dict[str, str]:
+        lookup(self.environments, environment, "environment")
         return {"walker": "walks", "runner": "walks faster"}
 
     def presets(self, environment: str, agent: str) -> tuple[str, ...]:
@@ -116,6 +123,9 @@ class ToyCatalogue:
 
     def smoke_changes(self, environment: str, agent: str) -> dict[str, Any]:
         return {"steps": 200}
+
+    def resolve(self, environment: str, agent: str, settings: ToySettings) -> ToySettings:
+        return settings.resolved()
 
     def trainer(
         self, environment: str, agent: str, settings: ToySettings, seeds: tuple[int, ...]

@@ -1,7 +1,7 @@
 """What can be trained: the environments and the agents of this package, by name."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from jaxtyping import PyTree
@@ -12,10 +12,15 @@ from emcts.agents.mcts.variants import VARIANTS, Variant
 from emcts.agents.mcts.variants import compose as compose_variant
 from emcts.agents.mcts.world_models import learned
 from emcts.agents.presets import deep_sea as deep_sea_presets
+from emcts.agents.presets import default as default_presets
 from emcts.agents.presets import minatar as minatar_presets
 from emcts.agents.presets import subleq as subleq_presets
-from emcts.agents.task import Task
+from emcts.agents.settings import Settings
+from emcts.agents.task import EnvOptions, Task, make_task
+from emcts.envs.base import AnyEnvironment, is_deterministic
+from emcts.envs.contract import check_shortly
 from emcts.envs.minatar import GAMES
+from emcts.envs.references import Made, is_reference, limited, make, of_object, parse_reference
 from emcts.registry import lookup
 from emcts.training.catalogue import Catalogue
 from emcts.training.learner import Learner
@@ -81,14 +86,21 @@ BDQN = AgentEntry(
 
 @dataclasses.dataclass(frozen=True)
 class Registered:
-    """The catalogue of the tables `ENVIRONMENTS` and `VARIANTS`."""
+    """The catalogue of the tables `ENVIRONMENTS` and `VARIANTS`, and of every environment that a reference names.
+
+    A reference to a Python module is made only if it is in `named`: the user gave it, and it was not read from a
+    folder. `objects` are environments that were given as objects, by the reference that stands for each.
+    """
+
+    named: tuple[str, ...] = ()
+    objects: Mapping[str, AnyEnvironment] = dataclasses.field(default_factory=dict)
 
     @property
     def environments(self) -> Mapping[str, str]:
         return {name: entry.description for name, entry in ENVIRONMENTS.items()}
 
     def agents(self, environment: str) -> Mapping[str, str]:
-        presets = lookup(ENVIRONMENTS, environment, "environment").presets
+        presets = _entry_presets(environment)
         return {name: entry.description for name, entry in _agents().items() if entry.presets in presets}
 
     def presets(self, environment: str, agent: str) -> tuple[str, ...]:
@@ -100,13 +112,30 @@ class Registered:
 
     def smoke_changes(self, environment: str, agent: str) -> Mapping[str, object]:
         settings = self.settings(environment, agent)
-        smoke = lookup(ENVIRONMENTS, environment, "environment").smoke
+        smoke = default_presets.SMOKE if is_reference(environment) else ENVIRONMENTS[environment].smoke
         return {path: value for path, value in smoke.items() if _has(settings, path)}
+
+    def resolve(self, environment: str, agent: str, settings: AnySettings) -> AnySettings:
+        """Returns the settings of a new run. A reference is made and checked: what breaks a rule raises here."""
+        self._presets(environment, agent)
+        if not is_reference(environment):
+            return settings.with_table_bits() if isinstance(settings, Settings) else settings
+        task = self._task(environment, agent, settings)
+        checked = check_shortly(task.env, task.max_steps)
+        if settings.env.deterministic is None:
+            known = is_deterministic(task.env) or not (task.is_on_host or checked.random_steps)
+            settings = dataclasses.replace(
+                settings, env=dataclasses.replace(settings.env, deterministic=known)
+            )
+        return default_presets.fill_open(settings, self._task(environment, agent, settings))
 
     def compose(self, environment: str, agent: str, settings: AnySettings) -> Learner[PyTree]:
         """Makes the agent."""
         self._presets(environment, agent)
-        return _agents()[agent].compose(ENVIRONMENTS[environment].task(settings.env), settings)
+        task = self._task(environment, agent, settings)
+        if is_reference(environment):
+            settings = default_presets.fill_open(settings, task)
+        return _agents()[agent].compose(task, settings)
 
     def trainer(
         self, environment: str, agent: str, settings: AnySettings, seeds: tuple[int, ...]
@@ -115,19 +144,52 @@ class Registered:
         chunk = max(1, settings.evaluation.every // learner.steps_per_iteration)
         return SeedTrainer(learner, seeds, settings.steps, chunk, name=f"{environment}/{agent}")
 
+    def _task(self, environment: str, agent: str, settings: AnySettings) -> Task:
+        if not is_reference(environment):
+            return ENVIRONMENTS[environment].task(settings.env)
+        options: EnvOptions = settings.env
+        made = self._make(environment, options)
+        task = make_task(made.env, max_steps=made.max_steps, deterministic=options.deterministic)
+        if task.is_on_host and _agents()[agent].presets == "simulator":
+            others = [name for name, entry in _agents().items() if entry.presets != "simulator"]
+            raise ValueError(
+                f"{agent} plans with the environment itself, and {environment} runs in Python, where JAX cannot "
+                f"search: take --agent {', '.join(others)}"
+            )
+        return task
+
+    def _make(self, environment: str, options: EnvOptions) -> Made:
+        if environment in self.objects:
+            return limited(of_object(self.objects[environment], environment), options.time_limit)
+        reference = parse_reference(environment)
+        if not reference.is_trusted and environment not in self.named:
+            raise ValueError(
+                f"{environment} is code, which is not run because a folder names it: if you trust it, add "
+                f"--env-from {environment}"
+            )
+        return make(reference, options.arguments, options.time_limit)
+
     def _presets(self, environment: str, agent: str) -> Mapping[str, AnySettings]:
-        entry = lookup(ENVIRONMENTS, environment, "environment")
+        table = _entry_presets(environment)
         presets = lookup(_agents(), agent, "agent").presets
-        if presets not in entry.presets:
+        if presets not in table:
             raise ValueError(
                 f"there is no agent {agent!r} for {environment}: choose one of {', '.join(self.agents(environment))}"
             )
-        return entry.presets[presets]
+        return table[presets]
 
 
-def installed() -> Catalogue:
+def installed(named: Sequence[str] = ()) -> Catalogue:
     """Returns the catalogue of this package. Other processes find it by the name of this function."""
-    return Registered()
+    return Registered(tuple(named))
+
+
+def _entry_presets(environment: str) -> Mapping[str, Mapping[str, AnySettings]]:
+    """The presets of an environment, by kind of agent. Nothing is imported for a reference."""
+    if is_reference(environment):
+        parse_reference(environment)
+        return default_presets.PRESETS
+    return lookup(ENVIRONMENTS, environment, "environment").presets
 
 
 def _agents() -> Mapping[str, AgentEntry]:

@@ -5,6 +5,7 @@ from typing import Generic, TypeVar
 
 from emcts.agents.mcts.agent import LossWeights
 from emcts.novelty import bits_for
+from emcts.registry import lookup
 
 MAX_BITS = {"hash-set": 31, "hash-counts": 27}  # of hash tables: 256 MB each
 
@@ -46,8 +47,8 @@ class ExplorationSettings:
 class NoveltySettings:
     """The estimator of local uncertainty."""
 
-    kind: str = "counts"
-    """counts, hash-set (novel until first seen), hash-counts, rnd or ensemble"""
+    kind: str | None = "counts"
+    """counts, hash-set (novel until first seen), hash-counts, rnd or ensemble; left out, what suits the environment"""
     input: str | None = None
     """what of a state can be novel, by name; left out, the task's default"""
     update: str | None = None
@@ -56,8 +57,9 @@ class NoveltySettings:
     """of what was never seen"""
     max_variance: float | None = None
     """of a value; predictions above it are clipped"""
-    leaf_horizon: str = "episode"
-    """steps that uncertainty accumulates behind a leaf: episode (to its end), endless, or single (simulators alone)"""
+    leaf_horizon: str | None = "episode"
+    """steps that uncertainty accumulates behind a leaf: episode (to its end), endless, or single (simulators alone);
+    left out, what suits the environment"""
     reward_noise: bool = True
     """whether the noise of rewards is estimated, in finite environments: without noise it changes nothing"""
     count_epsilon: float = 0.01
@@ -80,7 +82,9 @@ class NoveltySettings:
 
     def table_bits(self, steps: int) -> int:
         """Returns the given number of bits, or as many as a run needs: every step may lead to a new state."""
-        return bits_for(steps, MAX_BITS[self.kind]) if self.hash_bits is None else self.hash_bits
+        if self.hash_bits is not None:
+            return self.hash_bits
+        return bits_for(steps, lookup(MAX_BITS, self.kind, "novelty.kind with a table"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,8 +214,8 @@ class Settings(Generic[EnvT, ModelT]):
     schedule: ScheduleSettings = ScheduleSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
 
-    def resolved(self) -> "Settings[EnvT, ModelT]":
-        """Returns the settings of a new run, with a size of the hash table if there is one."""
+    def with_table_bits(self) -> "Settings[EnvT, ModelT]":
+        """Returns the settings with a size of the hash table, if there is one: a longer run keeps it."""
         if self.novelty.kind not in MAX_BITS:
             return self
         bits = self.novelty.table_bits(self.steps)

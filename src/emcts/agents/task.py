@@ -1,18 +1,32 @@
 """A task: what an environment brings to training, beside the members of the environment itself."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 
 import jax
 from jaxtyping import Array, Float, PyTree, Shaped
 
 from emcts.agents.settings import EvaluationSettings
-from emcts.envs.base import AnyEnvironment, FiniteEnvironment, is_deterministic
+from emcts.envs.base import AnyEnvironment, FiniteEnvironment, is_deterministic, is_on_host
 from emcts.models.evaluators import NoveltyInput
 from emcts.models.networks import InputSpec
-from emcts.training.env_factory import EnvFactory
-from emcts.training.evaluation import SolvedFraction
+from emcts.training.env_factory import EnvFactory, SharedEnv
+from emcts.training.evaluation import SolvedFraction, episodes_solved
 from emcts.training.learner import EvaluationConfig
+from emcts.types import JSON
+
+UNKNOWN_MAX_STEPS = 1000  # of an evaluation episode, where nothing bounds it
+
+
+@dataclasses.dataclass(frozen=True)
+class EnvOptions:
+    """The environment that a reference names: the arguments that make it, and a limit on the steps of an episode."""
+
+    arguments: Mapping[str, JSON] = dataclasses.field(default_factory=dict)
+    time_limit: int | None = None
+    deterministic: bool | None = None
+    """whether a step ignores its key; left out, what the environment says, or else what was found by trying"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +59,7 @@ class Task:
         default_factory=lambda: {"observation": flat_observation}
     )
     anchor: Anchor | None = None
+    deterministic: bool | None = None  # None: what the environment says
 
     @property
     def env(self) -> AnyEnvironment:
@@ -57,7 +72,12 @@ class Task:
 
     @property
     def is_deterministic(self) -> bool:
-        return is_deterministic(self.env)
+        return is_deterministic(self.env) if self.deterministic is None else self.deterministic
+
+    @property
+    def is_on_host(self) -> bool:
+        """Whether its steps run in Python on the host: then it can be played, but not searched."""
+        return is_on_host(self.env)
 
     @property
     def input_spec(self) -> InputSpec:
@@ -75,6 +95,32 @@ class Task:
     def example_state(self) -> PyTree:
         """Returns the shapes of a state."""
         return jax.eval_shape(self.env.init, jax.random.key(0))
+
+
+def make_task(
+    env: AnyEnvironment, *, max_steps: int | None = None, deterministic: bool | None = None
+) -> Task:
+    """Makes the task of any environment, the same for each seed.
+
+    `max_steps` is that of the longest episode; left out, what the environment says. `deterministic` is for an
+    environment that does not say.
+    """
+    return Task(
+        env_factory=SharedEnv(env),
+        max_steps=_longest_episode(env) if max_steps is None else max_steps,
+        solved=episodes_solved,
+        deterministic=deterministic,
+    )
+
+
+def _longest_episode(env: AnyEnvironment) -> int:
+    if (given := getattr(env, "max_steps", None)) is not None:
+        return int(given)
+    steps_left: Callable[[PyTree], Array] | None = getattr(env, "steps_left", None)
+    if steps_left is None:
+        return UNKNOWN_MAX_STEPS
+    left = float(steps_left(env.init(jax.random.key(0))))
+    return int(left) if math.isfinite(left) else UNKNOWN_MAX_STEPS
 
 
 def observe(env: AnyEnvironment, state: PyTree) -> Shaped[Array, "..."]:

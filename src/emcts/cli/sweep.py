@@ -21,7 +21,6 @@ from emcts.experiments.executors.executor import ExecutorOptions
 from emcts.experiments.sweeps.file import SUFFIX, read_sweep, values_in
 from emcts.experiments.sweeps.grid import Grid, Sweep, run_specs, slug
 from emcts.experiments.sweeps.run_spec import RunSpec
-from emcts.registry import lookup
 from emcts.runs.folder import status
 from emcts.training.catalogue import Catalogue
 
@@ -73,15 +72,15 @@ class SweepOptions:
     def _from_grid(self, catalogue: Catalogue) -> Sweep:
         if self.what not in catalogue.environments and Path(self.what).is_file():
             raise ValueError(f"{self.what}: the name of a sweep file ends in {SUFFIX}")
-        lookup(catalogue.environments, self.what, "environment")
+        agents = catalogue.agents(self.what)
         if self.agent is None:
-            raise ValueError(f"which agent? Add --agent, one of {', '.join(catalogue.agents(self.what))}")
+            raise ValueError(f"which agent? Add --agent, one of {', '.join(agents)}")
         values = dict(_assignment(text) for text in self.grid)
         if len(values) < len(self.grid):
             raise ValueError("--grid names a setting twice: give all its values at once")
-        agents = self.agent.split(",")
-        grids = [Grid("", self.what, agent, self.preset, values=values) for agent in agents]
-        return Sweep("-".join([self.what, *agents, *map(slug, values)]), tuple(grids))
+        chosen = self.agent.split(",")
+        grids = [Grid("", self.what, agent, self.preset, values=values) for agent in chosen]
+        return Sweep("-".join([self.what, *chosen, *map(slug, values)]), tuple(grids))
 
 
 def main(arguments: Sequence[str]) -> None:

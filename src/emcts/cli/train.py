@@ -20,7 +20,7 @@ from emcts.cli.distributed import (
 )
 from emcts.registry import lookup
 from emcts.runs import process_group
-from emcts.runs.config import CheckpointSchedule, Config, DataclassInstance, plain, resolve
+from emcts.runs.config import CheckpointSchedule, Config, DataclassInstance, plain
 from emcts.runs.drive import drive
 from emcts.runs.folder import Folder, next_free
 from emcts.runs.logging.display import display_for
@@ -79,7 +79,7 @@ def train(arguments: Sequence[str], catalogue: Catalogue) -> None:
     environment, agent, preset, rest = _choose(arguments, catalogue)
     defaults = catalogue.settings(environment, agent, preset)
     options, settings = parse(TrainOptions(), defaults, rest, f"emcts train {environment} --agent {agent}")
-    settings = resolve(settings)
+    settings = catalogue.resolve(environment, agent, settings)
     config = Config(environment, agent, preset, options.all_seeds(), plain(settings), options.schedule())
     trainer = options.place(catalogue.trainer(environment, agent, settings, config.seeds))
     check_loggers(options.loggers)
@@ -126,7 +126,7 @@ def _choose(arguments: Sequence[str], catalogue: Catalogue) -> tuple[str, str, s
     if arguments[0].startswith("-"):
         raise ValueError("the environment comes first: emcts train ENVIRONMENT --agent AGENT ...")
     environment = arguments[0]
-    lookup(catalogue.environments, environment, "environment")
+    catalogue.agents(environment)
     parser = argparse.ArgumentParser(prog="emcts train", add_help=False, allow_abbrev=False)
     parser.add_argument("--agent")
     parser.add_argument("--preset")

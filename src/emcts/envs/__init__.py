@@ -1,6 +1,6 @@
 """Environments to search and learn in, behind one small protocol (`emcts.envs.base`)."""
 
-from emcts.envs.adapters import from_gymnasium, from_gymnax, from_pgx
+from emcts.envs.adapters import from_gymnasium, from_gymnax, from_pgx, from_xminigrid
 from emcts.envs.base import (
     AnyEnvironment,
     ArtifactEnvironment,
@@ -42,5 +42,6 @@ __all__ = [
     "from_gymnasium",
     "from_gymnax",
     "from_pgx",
+    "from_xminigrid",
     "time_limit",
 ]

@@ -6,6 +6,7 @@ at the end of this module, which say what holds for an environment without the m
 """
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -49,8 +50,9 @@ class Environment(Protocol[State]):
     action is legal in every state. An illegal one has no positive reward: it changes nothing that can be observed, or
     it ends the episode. `emcts.envs.check(env)` checks all of this.
 
-    Two optional attributes have no protocol of their own: `deterministic`, whether `step` ignores its key (left out, it
-    may use it); and `steps_left(state)`, an upper bound on the steps that the episode has left.
+    Some optional attributes have no protocol of their own: `deterministic`, whether `step` ignores its key (left out,
+    it may use it); `steps_left(state)`, an upper bound on the steps that the episode has left; `max_steps`, the most
+    steps of an episode; and `reward_threshold`, a mean return that counts as solved.
     """
 
     @property
@@ -76,7 +78,7 @@ class FiniteEnvironment(Environment[State], Protocol[State]):
     def num_states(self) -> int: ...
 
     def index(self, state: State) -> Int[Array, ""]:
-        """The number of a state, from 0 to `num_states - 1`; `num_states` once the episode is over."""
+        """The number of a state, from 0 to `num_states - 1`; `num_states` once the episode is terminated."""
         ...
 
     def state_at(self, index: Int[Array, ""]) -> State:
@@ -151,9 +153,21 @@ class ArtifactEnvironment(Environment[State], Protocol[State]):
         ...
 
 
+def missing_members(env: object) -> list[str]:
+    """The members of `Environment` that an object lacks."""
+    return [name for name in ("num_actions", "init", "step", "observe", "legal") if not hasattr(env, name)]
+
+
 def is_deterministic(env: AnyEnvironment) -> bool:
     """Whether `step` is known to ignore its key. An environment that does not say is not known to."""
     return bool(getattr(env, "deterministic", False))
+
+
+def is_on_host(env: Environment[State]) -> bool:
+    """Whether `step` calls Python on the host, as a Gymnasium simulator does."""
+    state = jax.eval_shape(env.init, jax.random.key(0))
+    program = jax.make_jaxpr(env.step)(state, jax.ShapeDtypeStruct((), jnp.int32), jax.random.key(0))
+    return re.search(r"\b(pure|io)_callback\[", str(program)) is not None
 
 
 def is_success(env: Environment[State], after: State, outcome: Outcome) -> Bool[Array, ""]:

@@ -5,7 +5,7 @@ emcts.envs.check(env)     # raises ContractError, which names the rule that is b
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import jax
@@ -13,10 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
 
-from emcts.envs.base import Environment, Outcome, State, is_deterministic
+from emcts.envs.base import Environment, Outcome, State, is_deterministic, is_on_host, missing_members
 from emcts.envs.rollout import QUICK_TO_COMPILE, Randomness, Rollout, compiled_rollout, draw
 from emcts.types import Key
 
+SHORT_EPISODES, SHORT_STEPS = 8, 128  # of a check before a training
+SHORT_BYTES = 2**27  # of its states and observations
 TOLERANCE = 1e-5  # compiled and plain arithmetic may round differently
 
 Result = TypeVar("Result")
@@ -37,6 +39,7 @@ class Checked:
     steps: int
     ended: int
     random: bool  # results depend on the key
+    random_steps: bool = False  # those of steps do, and not of starts alone
 
 
 def check(
@@ -52,11 +55,12 @@ def check(
 
     Each episode has `steps` steps, within which it should end. `samples` transitions are repeated one by one, compiled
     and not. `resets=True` is for environments that reset in `step`, as `auto_reset` does: they do not absorb.
+    An environment whose steps run in Python on the host is stepped once from each state, and counts as random.
     """
     key = jax.random.key(0) if key is None else key
-    if not isinstance(env, Environment):
-        wanted = "num_actions, init, step, observe and legal"
-        raise ContractError("protocol", f"{type(env).__name__} does not have all of {wanted}")
+    if missing := missing_members(env):
+        raise _lacks(env, missing)
+    assert isinstance(env, Environment)
     _check_types(env, key)
     run = compiled_rollout(env)
     random = draw(key, env.num_actions, episodes=episodes, steps=steps)
@@ -65,15 +69,41 @@ def check(
     _check_legal(env, played)
     if not resets:
         _check_absorbing(played)
-    _check_repeatable(env, random, played, samples)
     over = np.asarray(played.outcome.over)
     ended = int(over.sum()) if resets else int(over[:, -1].sum())
+    if is_on_host(env):
+        return Checked(steps=episodes * steps, ended=ended, random=True, random_steps=True)
+    _check_repeatable(env, random, played, samples)
     # The same starts and actions with the step keys of other episodes.
     again = run(random.replace(step_keys=jnp.roll(random.step_keys, 1, axis=0)))
     steps_random = _differ((played.after, played.outcome), (again.after, again.outcome))
     if steps_random and is_deterministic(env):
         raise ContractError("deterministic", "it says that it is, but a step depends on its key")
-    return Checked(steps=episodes * steps, ended=ended, random=steps_random or _starts_are_random(played))
+    return Checked(episodes * steps, ended, steps_random or _starts_are_random(played), steps_random)
+
+
+def check_shortly(env: object, max_steps: int) -> Checked:
+    """Checks within seconds, before a training: a few episodes, with fewer steps where states are large."""
+    if missing := missing_members(env):
+        raise _lacks(env, missing)
+    assert isinstance(env, Environment)
+    _check_types(env, jax.random.key(0))
+    state = jax.eval_shape(env.init, jax.random.key(0))
+    shapes = jax.tree.leaves((state, state, jax.eval_shape(env.observe, state)))
+    size = SHORT_EPISODES * sum(leaf.size * leaf.dtype.itemsize for leaf in shapes)
+    steps = max(2, min(max_steps + 1, SHORT_STEPS, SHORT_BYTES // size))
+    return check(env, episodes=SHORT_EPISODES, steps=steps, samples=1)
+
+
+def _lacks(env: object, missing: Sequence[str]) -> ContractError:
+    wanted = "an environment has num_actions, init, step, observe and legal"
+    return ContractError("protocol", f"{type(env).__name__} has no {missing[0]}: {wanted}")
+
+
+def _is_observation(seen: object) -> bool:
+    if isinstance(seen, dict):
+        return bool(seen) and all(_is_observation(part) for part in seen.values())
+    return isinstance(seen, jax.ShapeDtypeStruct)
 
 
 def _check_types(env: Environment[State], key: Key) -> None:
@@ -92,8 +122,10 @@ def _check_types(env: Environment[State], key: Key) -> None:
     for what, first, second in [("state", start, after), ("observation", seen, seen_after)]:
         if _types(first) != _types(second):
             raise ContractError("types", f"a step turns the {what} {_types(first)} into {_types(second)}")
-    if not isinstance(seen, jax.ShapeDtypeStruct):
-        raise ContractError("types", f"observe returns a {type(seen).__name__}, not one array")
+    if not _is_observation(seen):
+        raise ContractError(
+            "types", f"observe returns a {type(seen).__name__}, not an array or a dictionary of arrays"
+        )
     if not isinstance(outcome, Outcome):
         raise ContractError("types", f"step returns a {type(outcome).__name__}, not an Outcome")
     results = {"reward": outcome.reward, "terminated": outcome.terminated, "truncated": outcome.truncated}
@@ -104,8 +136,9 @@ def _check_types(env: Environment[State], key: Key) -> None:
 
 
 def _check_finite(played: Rollout[State]) -> None:
-    floats = {"reward": played.outcome.reward, "observation": played.observation}
-    for name, array in floats.items():
+    floats = [("reward", played.outcome.reward)]
+    floats += [("observation", leaf) for leaf in jax.tree.leaves(played.observation)]
+    for name, array in floats:
         values = np.asarray(array)
         if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
             raise ContractError("finite", f"a {name} is NaN or infinite")
@@ -125,14 +158,18 @@ def _check_legal(env: Environment[State], played: Rollout[State]) -> None:
     @functools.partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
     @jax.vmap
     @jax.vmap
-    def step_and_observe(state: State, action: Int[Array, ""], key: Key) -> tuple[Outcome, Array]:
+    def step_and_observe(state: State, action: Int[Array, ""], key: Key) -> tuple[Outcome, PyTree]:
         after, outcome = env.step(state, action, key)
         return outcome, env.observe(after)
 
     outcome, seen = step_and_observe(played.state, illegal, played.key)
     if (np.asarray(outcome.reward)[tried] > 0).any():
         raise ContractError("legal", "an illegal action has a positive reward")
-    differs = np.asarray(seen != played.observation).reshape(*tried.shape, -1).any(axis=-1)
+    changes = [
+        (one != two).reshape(*tried.shape, -1).any(axis=-1)
+        for _, one, two in _pairs(seen, played.observation)
+    ]
+    differs = np.any(changes, axis=0)
     if (differs & ~np.asarray(outcome.over))[tried].any():
         raise ContractError("legal", "an illegal action changed the observation and did not end the episode")
 

@@ -5,7 +5,7 @@ from typing import Generic
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import Environment, Outcome, State
 from emcts.types import Key, Replaceable, record
@@ -28,7 +28,7 @@ class Rollout(Replaceable, Generic[State]):
     """All transitions of some episodes, `[episodes, steps, ...]`. `observation` and `legal` are those of `state`."""
 
     state: State
-    observation: Array
+    observation: PyTree
     legal: Array
     action: Array
     key: Key

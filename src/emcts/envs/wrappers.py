@@ -1,13 +1,30 @@
 """Wrappers that count in the state they carry, so that they work under `jit`, `vmap` and `scan` alike."""
 
 import dataclasses
-from typing import Generic
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Generic
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from emcts.envs.base import Environment, Outcome, State, is_deterministic, tree_where
+from emcts.envs.base import (
+    ArtifactEnvironment,
+    ArtifactRecord,
+    Environment,
+    FiniteEnvironment,
+    GoalEnvironment,
+    GridEnvironment,
+    Outcome,
+    PackableEnvironment,
+    RegretEnvironment,
+    RenderableEnvironment,
+    State,
+    is_deterministic,
+    tree_where,
+)
 from emcts.types import Key, Replaceable, record
 
 
@@ -64,7 +81,10 @@ class AutoReset(Generic[State]):
 
 @dataclasses.dataclass(frozen=True)
 class TimeLimit(Generic[State]):
-    """Truncates an episode after `steps` steps, unless its rules ended it there or before."""
+    """Truncates an episode after `steps` steps, unless its rules ended it there or before.
+
+    The optional members of the wrapped environment come with `time_limit`, which adds those that there are.
+    """
 
     env: Environment[State]
     steps: int
@@ -81,11 +101,22 @@ class TimeLimit(Generic[State]):
     def deterministic(self) -> bool:
         return is_deterministic(self.env)
 
+    @property
+    def max_steps(self) -> int:
+        inner: int | None = getattr(self.env, "max_steps", None)
+        return self.steps if inner is None else min(self.steps, inner)
+
+    @property
+    def reward_threshold(self) -> float | None:
+        return getattr(self.env, "reward_threshold", None)
+
     def steps_left(self, state: TimeLimitState[State]) -> Float[Array, ""]:
-        return (self.steps - state.time).astype(jnp.float32)
+        left = (self.steps - state.time).astype(jnp.float32)
+        inner: Callable[[State], Array] | None = getattr(self.env, "steps_left", None)
+        return left if inner is None else jnp.minimum(left, jnp.float32(inner(state.inner)))
 
     def init(self, key: Key) -> TimeLimitState[State]:
-        return TimeLimitState(self.env.init(key), jnp.int32(0), jnp.bool_(False), jnp.bool_(False))
+        return _at_start(self.env.init(key))
 
     def step(
         self, state: TimeLimitState[State], action: Int[Array, ""], key: Key
@@ -107,11 +138,105 @@ class TimeLimit(Generic[State]):
         return self.env.legal(state.inner)
 
 
+class _Finite(TimeLimit[State]):
+    """The numbers of the wrapped states: the time is no part of them.
+
+    Values do not depend on it either, as they are bootstrapped from the state in which an episode is cut off. That one
+    has the number of its wrapped state, and `state_at` has all the time left.
+    """
+
+    env: FiniteEnvironment[State]
+
+    @property
+    def num_states(self) -> int:
+        return self.env.num_states
+
+    def index(self, state: TimeLimitState[State]) -> Int[Array, ""]:
+        return self.env.index(state.inner)
+
+    def state_at(self, index: Int[Array, ""]) -> TimeLimitState[State]:
+        return _at_start(self.env.state_at(index))
+
+
+class _Grid(TimeLimit[State]):
+    env: GridEnvironment[State]
+
+    def grid(self, values: Float[Array, "S"]) -> Float[Array, "H W"]:
+        return self.env.grid(values)
+
+
+class _Renderable(TimeLimit[State]):
+    env: RenderableEnvironment[State]
+
+    def render(self, state: TimeLimitState[State]) -> str | np.ndarray:
+        return self.env.render(state.inner)
+
+
+class _Goal(TimeLimit[State]):
+    env: GoalEnvironment[State]
+
+    def solved(self, state: TimeLimitState[State]) -> Bool[Array, ""]:
+        return self.env.solved(state.inner)
+
+
+class _Regret(TimeLimit[State]):
+    env: RegretEnvironment[State]
+
+    def strayed(self, state: TimeLimitState[State]) -> Bool[Array, ""]:
+        return self.env.strayed(state.inner)
+
+
+class _Packable(TimeLimit[State]):
+    env: PackableEnvironment[State]
+
+    def pack(self, state: TimeLimitState[State]) -> TimeLimitState[PyTree]:
+        return TimeLimitState(self.env.pack(state.inner), state.time, state.terminated, state.truncated)
+
+    def unpack(self, packed: TimeLimitState[PyTree]) -> TimeLimitState[State]:
+        inner = self.env.unpack(packed.inner)
+        return TimeLimitState(inner, packed.time, packed.terminated, packed.truncated)
+
+
+class _Artifacts(TimeLimit[State]):
+    env: ArtifactEnvironment[State]
+
+    def artifact(self, state: TimeLimitState[State]) -> PyTree[Array]:
+        return self.env.artifact(state.inner)
+
+    def artifact_record(self, artifact: PyTree[np.ndarray], title: str = "") -> ArtifactRecord:
+        return self.env.artifact_record(artifact, title)
+
+
+OPTIONAL: Mapping[type, type[TimeLimit[Any]]] = {
+    FiniteEnvironment: _Finite,
+    GridEnvironment: _Grid,
+    RenderableEnvironment: _Renderable,
+    GoalEnvironment: _Goal,
+    RegretEnvironment: _Regret,
+    PackableEnvironment: _Packable,
+    ArtifactEnvironment: _Artifacts,
+}
+
+
 def auto_reset(env: Environment[State]) -> AutoReset[State]:
     """The same environment, whose `step` begins a new episode as soon as one is over."""
     return AutoReset(env)
 
 
 def time_limit(env: Environment[State], steps: int) -> TimeLimit[State]:
-    """The same environment, whose episodes end after `steps` steps: `truncated`, not `terminated`."""
-    return TimeLimit(env, steps)
+    """The same environment, whose episodes end after `steps` steps: `truncated`, not `terminated`.
+
+    It has the optional members of the wrapped one.
+    """
+    members = tuple(limited for protocol, limited in OPTIONAL.items() if isinstance(env, protocol))
+    return _with_members(members)(env, steps)
+
+
+@functools.cache
+def _with_members(members: tuple[type[TimeLimit[Any]], ...]) -> type[TimeLimit[Any]]:
+    """A class for each set of members: whether it has one is then seen without an object of it."""
+    return type("TimeLimit", members, {}) if members else TimeLimit
+
+
+def _at_start(inner: State) -> TimeLimitState[State]:
+    return TimeLimitState(inner, jnp.int32(0), jnp.bool_(False), jnp.bool_(False))

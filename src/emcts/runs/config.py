@@ -97,16 +97,10 @@ def plain(value: DataclassInstance) -> dict[str, JSON]:
     return json.loads(json.dumps(dataclasses.asdict(value)))
 
 
-def resolve(settings: SettingsT) -> SettingsT:
-    """Returns the settings of a new run, with a value for each that was left open (None)."""
-    resolved = getattr(settings, "resolved", None)
-    return settings if resolved is None else resolved()
-
-
-def resolve_as(settings: SettingsT, stored: Mapping[str, JSON]) -> SettingsT:
-    """Returns the settings with a run's stored values where `resolve` would choose some. More steps change none."""
-    ours, resolved, theirs = (dict(flat(one)) for one in (plain(settings), plain(resolve(settings)), stored))
-    left_open = [path for path, value in ours.items() if value is None and resolved[path] is not None]
+def resolve_as(settings: SettingsT, resolved: SettingsT, stored: Mapping[str, JSON]) -> SettingsT:
+    """Returns the settings with a run's stored values where `resolved` has chosen some. More steps change none."""
+    ours, chosen, theirs = (dict(flat(one)) for one in (plain(settings), plain(resolved), stored))
+    left_open = [path for path, value in ours.items() if value is None and chosen[path] is not None]
     return override(settings, {path: theirs[path] for path in left_open if path in theirs})
 
 
@@ -135,6 +129,9 @@ def override(settings: SettingsT, changes: Mapping[str, object]) -> SettingsT:
     """Returns the settings with some values replaced, each named by its dotted path."""
     for path, value in changes.items():
         name, _, rest = path.partition(".")
+        if isinstance(settings, Mapping):
+            settings = {**settings, path: value}
+            continue
         if name not in {setting.name for setting in dataclasses.fields(settings)}:
             raise ValueError(f"there is no setting {path!r} in {type(settings).__name__}")
         new = override(getattr(settings, name), {rest: value}) if rest else value

@@ -12,10 +12,10 @@ class Catalogue(Protocol):
 
     @property
     def environments(self) -> Mapping[str, str]:
-        """The names of the environments, with a description."""
+        """The names of the environments, with a description. References to others are names too, but not listed."""
 
     def agents(self, environment: str) -> Mapping[str, str]:
-        """The names of the agents that an environment has, with a description."""
+        """The names of the agents that an environment has, with a description. Raises for an unknown environment."""
 
     def presets(self, environment: str, agent: str) -> tuple[str, ...]: ...
 
@@ -24,5 +24,8 @@ class Catalogue(Protocol):
 
     def smoke_changes(self, environment: str, agent: str) -> Mapping[str, Any]:
         """Settings by dotted path that make a training take seconds."""
+
+    def resolve(self, environment: str, agent: str, settings: Any) -> Any:
+        """The settings of a new run: each that was left open has a value. An environment that breaks a rule raises."""
 
     def trainer(self, environment: str, agent: str, settings: Any, seeds: tuple[int, ...]) -> Trainer: ...

@@ -94,7 +94,6 @@ def _prefix(grid: Grid, grids: Sequence[Grid]) -> str:
 
 
 def _specs(grid: Grid, prefix: str, catalogue: Catalogue) -> Iterator[RunSpec]:
-    lookup(catalogue.environments, grid.environment, "environment")
     lookup(catalogue.agents(grid.environment), grid.agent, f"agent of {grid.environment}")
     presets = catalogue.presets(grid.environment, grid.agent)
     preset = presets[0] if grid.preset is None else grid.preset

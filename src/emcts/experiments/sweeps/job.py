@@ -14,7 +14,6 @@ from emcts.runs.config import (
     override,
     plain,
     refuse_changes,
-    resolve,
     resolve_as,
 )
 from emcts.runs.folder import Folder, status
@@ -62,12 +61,13 @@ class Job:
         settings = self.spec.settings(catalogue)
         if not self.has_begun:
             names = (self.spec.environment, self.spec.agent, self.spec.preset)
-            config = Config(*names, self.seeds, plain(resolve(settings)), CHECKPOINTS)
+            config = Config(*names, self.seeds, plain(self.spec.resolved(catalogue)), CHECKPOINTS)
             return Folder.create(self.path, config, provenance(command))
         folder = Folder.open(self.path)
         config = folder.config()
         longest = max(config.total_env_steps or 0, self.total_env_steps)
-        wanted = plain(resolve_as(override(settings, {STEPS: longest}), config.settings))
+        resolved = self.spec.resolved(catalogue)
+        wanted = plain(resolve_as(override(settings, {STEPS: longest}), resolved, config.settings))
         try:
             refuse_changes(config.settings, wanted)
         except ValueError as error:
@@ -82,9 +82,8 @@ class Job:
         """Returns the trainer with the steps and the sizes that the run has stored."""
         stored = folder.config().settings
         settings = override(self.spec.settings(catalogue), {STEPS: dict(flat(stored)).get(STEPS)})
-        return catalogue.trainer(
-            self.spec.environment, self.spec.agent, resolve_as(settings, stored), self.seeds
-        )
+        settings = resolve_as(settings, self.spec.resolved(catalogue), stored)
+        return catalogue.trainer(self.spec.environment, self.spec.agent, settings, self.seeds)
 
 
 def jobs(specs: Iterable[RunSpec], out: Path, catalogue: Catalogue, device: str) -> list[Job]:

@@ -43,6 +43,10 @@ class RunSpec:
         """Returns the settings of the preset with the changes."""
         return override(catalogue.settings(self.environment, self.agent, self.preset), self.changes)
 
+    def resolved(self, catalogue: Catalogue) -> Any:
+        """Returns the settings with a value for each that is left open."""
+        return catalogue.resolve(self.environment, self.agent, self.settings(catalogue))
+
     def with_changes(self, changes: Mapping[str, Any]) -> "RunSpec":
         return replace(self, changes={**self.changes, **changes})
 
@@ -70,7 +74,8 @@ class RunSpec:
 
     def differences(self, config: Config, catalogue: Catalogue) -> dict[str, list[Any]]:
         """Returns the settings that differ, as [the run's, this spec's]; None where one has no such setting."""
-        ours = dict(flat(plain(resolve_as(self.settings(catalogue), config.settings))))
+        settings, resolved = self.settings(catalogue), self.resolved(catalogue)
+        ours = dict(flat(plain(resolve_as(settings, resolved, config.settings))))
         theirs = dict(flat(config.settings))
         paths = sorted(path for path in ours.keys() | theirs.keys() if path not in LENGTH)
         return {

@@ -92,8 +92,10 @@ class SeedTrainer(Generic[StateT]):
         self, state: StateT, *, episodes: int, beta: float, seed: int
     ) -> Mapping[str, Float[np.ndarray, "S E"]]:
         keys = jax.random.split(_named(jax.random.key(seed), f"{self.name}/evaluate"), len(self.seeds))
-        one = functools.partial(self._sharded.evaluate, episodes=episodes, beta=beta)
-        result = jax.device_get(self._all_seeds(one, (self._specs, P(SEEDS)), P(SEEDS))(state, keys))
+        if (episodes, beta) not in self._evaluations:
+            one = functools.partial(self._sharded.evaluate, episodes=episodes, beta=beta)
+            self._evaluations[episodes, beta] = self._all_seeds(one, (self._specs, P(SEEDS)), P(SEEDS))
+        result = jax.device_get(self._evaluations[episodes, beta](state, keys))
         episodes_of = {"return": result.episode_return, "length": result.length.astype(np.float64)}
         if self.learner.evaluation.solved is None:
             return episodes_of
@@ -101,6 +103,11 @@ class SeedTrainer(Generic[StateT]):
 
     def maps(self, state: StateT) -> Mapping[str, Float[np.ndarray, "S N N"]]:
         return {} if self._maps is None else jax.device_get(self._maps(state))
+
+    @functools.cached_property
+    def _evaluations(self) -> dict[tuple[int, float], Callable[..., PyTree]]:
+        """The compiled programs of evaluations, by the number of episodes and beta."""
+        return {}
 
     @functools.cached_property
     def mesh(self) -> Mesh:

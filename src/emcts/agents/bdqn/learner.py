@@ -21,7 +21,6 @@ from emcts.envs.base import (
     Outcome,
     advance,
     artifact_of,
-    is_success,
     pack_state,
     tree_where,
     unpack_state,
@@ -135,7 +134,7 @@ class Bdqn:
             action = _best(values, env.legal(before), tie_key)
             after, outcome, next_state = advance(env, before, action, step_key, reset_key)
             episode_return = episode.episode_return + outcome.reward
-            success = is_success(env, after, outcome)
+            success = self.evaluation.success(env, after, outcome, episode_return, outcome.over)
             events = StepEvents(*_one_env((before, success, outcome.over, zero_regret(env, after))))
             std = self.ensemble.all_values(carry.networks, carry.priors, x)[:, action].std()
             head = self._draw_head(head_key)
@@ -215,6 +214,7 @@ class Bdqn:
             key,
             num_episodes=episodes,
             max_steps=self.evaluation.max_steps,
+            success=self.evaluation.success,
         )
 
     def states_discovered(self, state: BdqnState) -> Shaped[Array, ""] | None:

@@ -23,12 +23,15 @@ from emcts.envs.base import (
     unpack_state,
 )
 from emcts.models.evaluators import Transition, look_up
+from emcts.models.statistics import with_statistics
 from emcts.search.ube import one_step_lookahead
 from emcts.training import replay as replays
 from emcts.training.data_parallel import per_example
 from emcts.training.log import log_updates
 from emcts.training.replay import Sample
 from emcts.types import Key, Replaceable, record
+
+LEAST_PRIORITY = 1e-3  # in units of the reward range, as all of them
 
 T = TypeVar("T")
 
@@ -99,7 +102,8 @@ def update(agent: Agent, state: TrainState, batch: TrainingBatch, key: Key) -> t
             networks, agent.world_model, env, trajectories, targets, importance, agent.loss_weights, parallel
         )
         changes, optimiser = agent.optimiser.update(parallel.sum(gradient), optimiser, networks)
-        networks = optax.apply_updates(networks, changes)
+        # Any optimiser leaves the statistics as they are, also one that changes parameters without a gradient.
+        networks = with_statistics(optax.apply_updates(networks, changes), networks.statistics)
         if agent.novelty_update is NoveltyUpdate.TRAINING:
             flat = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), trajectories)
             keys = parallel.shard(jax.random.split(key, flat.actions.shape[0] * parallel.num_devices))
@@ -113,11 +117,17 @@ def update(agent: Agent, state: TrainState, batch: TrainingBatch, key: Key) -> t
     keys = jax.random.split(updates_key, agent.schedule.updates)
     inputs = (batch.trajectories, batch.targets, batch.importance, keys)
     (networks, optimiser, novelty), stats = jax.lax.scan(step, carry, inputs)
-    stats = stats.replace(total=parallel.sum(stats.total), losses=parallel.sum(stats.losses))
+    stats = stats.replace(
+        total=parallel.sum(stats.total),
+        losses=parallel.sum(stats.losses),
+        clipped_targets=parallel.sum(stats.clipped_targets),
+    )
     local_std = jnp.sqrt(jnp.maximum(batch.targets.local_variance, 0))
     errors = parallel.gather((stats.value_error, stats.std_error, local_std), axis=1)
     stats = stats.replace(value_error=errors[0], std_error=errors[1])
-    priorities = agent.replay.priority(*(error[..., 0].reshape(-1) for error in errors)) + 1e-3
+    unit = agent.world_model.reward_range(state.networks)
+    priorities = agent.replay.priority(*(error[..., 0].reshape(-1) / unit for error in errors))
+    priorities = priorities + LEAST_PRIORITY
     state = state.replace(
         networks=networks,
         optimiser=optimiser,

@@ -28,10 +28,10 @@ EVALUATION = EvaluationSettings(every=2_560, episodes=8)
 SIMULATOR = Settings(
     steps=STEPS,
     env=EnvOptions(),
-    model=NetworkSettings(width=64),
+    model=NetworkSettings(width=64, support="wide"),
     search=replace(gumbel.SEARCH, simulations=16),
     exploration=gumbel.EXPLORATION,
-    novelty=replace(gumbel.NOVELTY, kind=None, max_variance=None, leaf_horizon=None),
+    novelty=replace(gumbel.NOVELTY, kind=None, reward_range=None, max_variance=None, leaf_horizon=None),
     targets=gumbel.TARGETS,
     replay=ReplaySettings(batch_size=256, priority="value-error"),
     schedule=SCHEDULE,
@@ -43,12 +43,17 @@ LEARNED = Settings(
     steps=STEPS,
     env=EnvOptions(),
     model=LearnedModelSettings(
-        latent=64, representation=(64,), dynamics=(64, 64), heads=(64,), ube_head=(64,)
+        latent=64, representation=(64,), dynamics=(64, 64), heads=(64,), ube_head=(64,), support="wide"
     ),
     search=replace(gumbel.SEARCH, simulations=16),
     exploration=gumbel.EXPLORATION,
     novelty=replace(
-        gumbel.DISAGREEMENT, kind=None, max_variance=None, leaf_horizon=None, ensemble_hidden=(64, 64)
+        gumbel.DISAGREEMENT,
+        kind=None,
+        reward_range=None,
+        max_variance=None,
+        leaf_horizon=None,
+        ensemble_hidden=(64, 64),
     ),
     targets=gumbel.TARGETS,
     replay=ReplaySettings(batch_size=64, sequence=5, priority="value-error"),
@@ -71,24 +76,31 @@ SMOKE = {**gumbel.SMOKE, "model.channels": 2, "evaluation.max_steps": 5}
 def fill_open(settings: SettingsT, task: Task) -> SettingsT:
     """Returns the settings with a value for each that is None and depends on the environment. Others are kept."""
     filled: Any = settings
-    evaluation = filled.evaluation
-    if evaluation.max_steps is None:
-        filled = replace(filled, evaluation=replace(evaluation, max_steps=task.max_steps))
-    if isinstance(filled, Settings):
-        novelty = filled.novelty
-        filled = replace(
-            filled,
-            novelty=replace(
-                novelty,
-                kind=_novelty_kind(filled, task) if novelty.kind is None else novelty.kind,
-                leaf_horizon=_leaf_horizon(filled) if novelty.leaf_horizon is None else novelty.leaf_horizon,
-                max_variance=1.0
-                if novelty.max_variance is None and task.bounded_returns
-                else novelty.max_variance,
-            ),
-        )
-        filled = filled.with_table_bits()
-    return filled
+    filled = _fill(
+        filled,
+        "evaluation",
+        max_steps=task.max_steps,
+        solved_return=task.solved_return,
+        baseline_return=None if task.found is None else task.found.baseline_return,
+    )
+    if isinstance(filled.env, EnvOptions) and task.found is not None:
+        filled = _fill(filled, "env", deterministic=task.is_deterministic)
+    if not isinstance(filled, Settings):
+        return filled
+    return _fill(
+        filled,
+        "novelty",
+        kind=_novelty_kind(filled, task),
+        leaf_horizon=_leaf_horizon(filled),
+        max_variance=1.0 if task.bounded_returns else None,
+    ).with_table_bits()
+
+
+def _fill(settings: Any, group: str, **values: object) -> Any:
+    """Replaces the values of a group that are None."""
+    before = getattr(settings, group)
+    left_open = {name: value for name, value in values.items() if getattr(before, name) is None}
+    return replace(settings, **{group: replace(before, **left_open)})
 
 
 def default_settings(task: Task, steps: int) -> Settings[EnvOptions, NetworkSettings]:

@@ -1,4 +1,4 @@
-"""Trains agents with the default preset in environments that no number of it was chosen on, and records what they reach.
+"""Trains agents with the default preset in environments that its numbers were not chosen on, and records the results.
 
 A row is one agent in one environment. Each seed counts as done at the first evaluation that reaches the target of the
 environment: a mean return, or all episodes solved. Settings are those of `emcts train REFERENCE --agent AGENT` without

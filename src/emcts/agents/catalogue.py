@@ -1,7 +1,10 @@
 """What can be trained: the environments and the agents of this package, by name."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import functools
+import json
+import sys
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from jaxtyping import PyTree
@@ -16,8 +19,9 @@ from emcts.agents.presets import default as default_presets
 from emcts.agents.presets import minatar as minatar_presets
 from emcts.agents.presets import subleq as subleq_presets
 from emcts.agents.settings import Settings
-from emcts.agents.task import EnvOptions, Task, make_task, try_out
+from emcts.agents.task import EnvOptions, Findings, Task, make_task, try_out
 from emcts.envs.base import AnyEnvironment
+from emcts.envs.contract import check_types
 from emcts.envs.minatar import GAMES
 from emcts.envs.references import Made, is_reference, limited, make, of_object, parse_reference
 from emcts.registry import lookup
@@ -93,6 +97,8 @@ class Registered:
 
     named: tuple[str, ...] = ()
     objects: Mapping[str, AnyEnvironment] = dataclasses.field(default_factory=dict)
+    findings: dict[str, Findings] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    """of environments that were tried, so that none is twice"""
 
     @property
     def environments(self) -> Mapping[str, str]:
@@ -120,8 +126,10 @@ class Registered:
         if not is_reference(environment):
             return settings.with_table_bits() if isinstance(settings, Settings) else settings
         task = self._task(environment, agent, settings)
-        task = dataclasses.replace(task, found=try_out(task.env, task.max_steps))
-        return default_presets.fill_open(settings, task)
+        key = json.dumps([environment, dataclasses.asdict(settings.env)])
+        if key not in self.findings:
+            self.findings[key] = try_out(task.env, task.max_steps)
+        return default_presets.fill_open(settings, dataclasses.replace(task, found=self.findings[key]))
 
     def compose(self, environment: str, agent: str, settings: AnySettings) -> Learner[PyTree]:
         """Makes the agent."""
@@ -143,6 +151,7 @@ class Registered:
             return ENVIRONMENTS[environment].task(settings.env)
         options: EnvOptions = settings.env
         made = self._make(environment, options)
+        check_types(made.env)
         task = make_task(
             made.env,
             max_steps=made.max_steps,
@@ -178,9 +187,27 @@ class Registered:
         return table[presets]
 
 
-def installed(named: Sequence[str] = ()) -> Catalogue:
-    """Returns the catalogue of this package. Other processes find it by the name of this function."""
-    return Registered(tuple(named))
+def installed(named: tuple[str, ...] = (), folder: str | None = None) -> Catalogue:
+    """Returns the catalogue of this package. Other processes find it by the name of this function.
+
+    `named` are the references to code that the user gave, which is also looked for in `folder`.
+    """
+    if folder is not None and folder not in sys.path:
+        sys.path.insert(0, folder)
+    return _registered(named)
+
+
+@functools.cache
+def _registered(named: tuple[str, ...]) -> Registered:
+    """One for each list of names, which tries an environment once."""
+    return Registered(named)
+
+
+def installed_for(environment: str, env_from: str | None) -> Catalogue:
+    """Returns the catalogue for a run whose folder names the environment, and what the user says that it is."""
+    if env_from is not None and env_from != environment:
+        raise ValueError(f"the run was trained on {environment}, got --env-from {env_from}: name the same")
+    return installed() if env_from is None else installed((env_from,))
 
 
 def _entry_presets(environment: str) -> Mapping[str, Mapping[str, AnySettings]]:

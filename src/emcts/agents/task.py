@@ -39,6 +39,10 @@ class EnvOptions:
     deterministic: bool | None = None
     """whether a step ignores its key; left out, what the environment says, or else what was found by trying"""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.arguments, Mapping):
+            raise ValueError(f"env.arguments is {self.arguments!r}: give values by name")
+
 
 @dataclasses.dataclass(frozen=True)
 class Anchor:

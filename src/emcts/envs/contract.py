@@ -5,7 +5,9 @@ emcts.envs.check(env)     # raises ContractError, which names the rule that is b
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+import os
+import traceback
+from collections.abc import Callable
 from typing import TypeVar
 
 import jax
@@ -27,6 +29,7 @@ from emcts.types import Key
 
 SHORT_EPISODES, SHORT_STEPS = 8, 128  # of a check before a training
 SHORT_BYTES = 2**27  # of its states and observations
+NOT_USER_CODE = ("site-packages", os.path.dirname(os.path.dirname(__file__)), os.path.dirname(os.__file__))
 TOLERANCE = 1e-5  # compiled and plain arithmetic may round differently
 
 Result = TypeVar("Result")
@@ -67,10 +70,7 @@ def check(
     An environment whose steps run in Python on the host is stepped once from each state, and counts as random.
     """
     key = jax.random.key(0) if key is None else key
-    if missing := missing_members(env):
-        raise _lacks(env, missing)
-    assert isinstance(env, Environment)
-    _check_types(env, key)
+    env = check_types(env)
     run = compiled_rollout(env)
     random = draw(key, env.num_actions, episodes=episodes, steps=steps)
     played = run(random)
@@ -96,20 +96,12 @@ def check(
 
 def check_shortly(env: object, max_steps: int) -> Checked:
     """Checks within seconds, before a training: a few episodes, with fewer steps where states are large."""
-    if missing := missing_members(env):
-        raise _lacks(env, missing)
-    assert isinstance(env, Environment)
-    _check_types(env, jax.random.key(0))
+    env = check_types(env)
     state = jax.eval_shape(env.init, jax.random.key(0))
     shapes = jax.tree.leaves((state, state, jax.eval_shape(env.observe, state)))
     size = SHORT_EPISODES * sum(leaf.size * leaf.dtype.itemsize for leaf in shapes)
     steps = max(2, min(max_steps + 1, SHORT_STEPS, SHORT_BYTES // size))
     return check(env, episodes=SHORT_EPISODES, steps=steps, samples=1)
-
-
-def _lacks(env: object, missing: Sequence[str]) -> ContractError:
-    wanted = "an environment has num_actions, init, step, observe and legal"
-    return ContractError("protocol", f"{type(env).__name__} has no {missing[0]}: {wanted}")
 
 
 def _is_observation(seen: object) -> bool:
@@ -118,9 +110,13 @@ def _is_observation(seen: object) -> bool:
     return isinstance(seen, jax.ShapeDtypeStruct)
 
 
-def _check_types(env: Environment[State], key: Key) -> None:
+def check_types(env: object) -> Environment[PyTree]:
     """Traces without running: the state that a step returns must have the type of the one that it takes."""
-    count = env.num_actions
+    if missing := missing_members(env):
+        members = "an environment has num_actions, init, step, observe and legal"
+        raise ContractError("protocol", f"{type(env).__name__} has no {missing[0]}: {members}")
+    assert isinstance(env, Environment)
+    count, key = env.num_actions, jax.random.key(0)
     if not isinstance(count, int) or count < 1:
         raise ContractError("actions", f"num_actions is {count!r}, not a positive Python integer")
     try:
@@ -131,6 +127,9 @@ def _check_types(env: Environment[State], key: Key) -> None:
         legal = jax.eval_shape(env.legal, start)
     except jax.errors.JAXTypeError as error:
         raise ContractError("jit", f"it cannot be traced. {str(error).splitlines()[0]}") from error
+    except Exception as error:  # code of the environment may raise anything
+        message = " ".join(str(error).split())
+        raise ContractError("runs", f"{type(error).__name__}: {message}{_place(error)}") from error
     for what, first, second in [("state", start, after), ("observation", seen, seen_after)]:
         if _types(first) != _types(second):
             raise ContractError("types", f"a step turns the {what} {_types(first)} into {_types(second)}")
@@ -145,6 +144,17 @@ def _check_types(env: Environment[State], key: Key) -> None:
     for name, value in {**results, "legal": legal}.items():
         if _types(value) != wanted[name]:
             raise ContractError("types", f"{name} is {_types(value)}, not {wanted[name]}")
+    return env
+
+
+def _place(error: Exception) -> str:
+    """The last line of code outside of this package and its dependencies that an error came through."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not any(folder in frame.filename for folder in NOT_USER_CODE)
+    ]
+    return f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
 
 
 def _check_finite(played: Rollout[State]) -> None:

@@ -94,9 +94,11 @@ class SeedTrainer(Generic[StateT]):
         self, state: StateT, *, episodes: int, beta: float, seed: int
     ) -> Mapping[str, Float[np.ndarray, "S E"]]:
         keys = jax.random.split(_named(jax.random.key(seed), f"{self.name}/evaluate"), len(self.seeds))
-        one = functools.partial(self._sharded.evaluate, episodes=episodes, beta=beta)
+        if (episodes, beta) not in self._evaluations:
+            one = functools.partial(self._sharded.evaluate, episodes=episodes, beta=beta)
+            self._evaluations[episodes, beta] = self._all_seeds(one, (self._specs, P(SEEDS)), P(SEEDS))
         with simulator_errors(self.learner.env_factory.example):
-            result = jax.device_get(self._all_seeds(one, (self._specs, P(SEEDS)), P(SEEDS))(state, keys))
+            result = jax.device_get(self._evaluations[episodes, beta](state, keys))
         episodes_of = {"return": result.episode_return, "length": result.length.astype(np.float64)}
         if self.learner.evaluation.solved is None:
             return episodes_of
@@ -104,6 +106,11 @@ class SeedTrainer(Generic[StateT]):
 
     def maps(self, state: StateT) -> Mapping[str, Float[np.ndarray, "S N N"]]:
         return {} if self._maps is None else jax.device_get(self._maps(state))
+
+    @functools.cached_property
+    def _evaluations(self) -> dict[tuple[int, float], Callable[..., PyTree]]:
+        """The compiled programs of evaluations, by the number of episodes and beta."""
+        return {}
 
     @functools.cached_property
     def mesh(self) -> Mesh:

@@ -1,7 +1,11 @@
 """Against Gymnasium where it is installed, and against simulators of the same interface everywhere."""
 
 import functools
+import os
+import subprocess
+import sys
 import types
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -307,3 +311,16 @@ def test_equals_gymnasium():
         if terminated:
             break
     assert 5 < time < 99
+
+
+def test_two_devices_step_simulators_at_the_same_time():
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2"
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.envs.adapters.two_devices"],
+        env={**os.environ, "XLA_FLAGS": flags, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.stdout.strip() == "equal", done.stderr[-3000:]

@@ -153,9 +153,9 @@ def test_an_encoder_of_the_user_is_trained(agent: str, tmp_path: Path) -> None:
 
 
 def _own_module(networks: Any) -> PyTree:
-    return (
-        networks.torso.arrays if isinstance(networks, Networks) else networks.representation.body.torso.arrays
-    )
+    module = networks.torso if isinstance(networks, Networks) else networks.representation.body.torso
+    assert isinstance(module, OwnModule)
+    return module.arrays
 
 
 def test_bdqn_takes_no_encoder() -> None:

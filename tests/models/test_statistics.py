@@ -1,16 +1,27 @@
 """Statistics inside networks: what they follow, and what leaves them as they are."""
 
+import functools
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jaxtyping import Array, Float
 
 from emcts.models.codecs import Categorical
-from emcts.models.networks import HeadSpec, Networks, vector_networks
+from emcts.models.encoders import InputSpec
+from emcts.models.networks import HeadSpec, Networks, shared_networks, vector_networks
 from emcts.models.statistics import (
+    MOST_DEVIATIONS,
+    MOST_SAMPLES,
+    Moments,
+    Peak,
     RewardRange,
+    new_scale,
     new_statistics,
+    normalise,
     reward_range,
     update_statistics,
     with_statistics,
@@ -71,3 +82,82 @@ def test_statistics_are_put_back_after_an_optimiser_changed_them() -> None:
     assert float(reward_range(kept, None)) == 2
     first = jax.tree.leaves(kept.value)[0]
     np.testing.assert_array_equal(first, jax.tree.leaves(decayed.value)[0])
+
+
+@functools.partial(jax.jit, static_argnames="batches")
+def moments_after(xs: Float[Array, "B F"], batches: int) -> Moments:
+    """The moments of rows that are observed in turn, again and again."""
+
+    def observe_more(moments: Moments, _: None) -> tuple[Moments, None]:
+        return moments.update(xs), None
+
+    new = new_scale(InputSpec((xs.shape[1],)))
+    assert isinstance(new, Moments)
+    return jax.lax.scan(observe_more, new, length=batches)[0]
+
+
+def test_moments_are_those_of_numpy() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal([0, 5, -300], [1, 0.01, 40], (60, 3)).astype(np.float32)
+    moments = new_scale(InputSpec((3,)))
+    for batch in np.split(rows, [4, 10, 30]):
+        moments = moments.update(jnp.asarray(batch))
+    assert isinstance(moments, Moments)
+    np.testing.assert_allclose(moments.mean, rows.mean(axis=0), rtol=1e-4)
+    np.testing.assert_allclose(moments.variance, rows.var(axis=0), rtol=1e-2)
+    normal = jax.vmap(moments.apply)(jnp.asarray(rows))
+    np.testing.assert_allclose(normal.std(axis=0), 1, rtol=1e-2)
+    np.testing.assert_allclose(normal.mean(axis=0), 0, atol=1e-3)
+
+
+def test_moments_stay_right_after_a_hundred_million_samples() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal([0, 5], [1, 0.1], (1000, 2)).astype(np.float32)
+    moments = moments_after(jnp.asarray(rows), 100_000)
+    np.testing.assert_allclose(moments.mean, rows.mean(axis=0), atol=1e-3)
+    np.testing.assert_allclose(moments.variance, rows.var(axis=0), rtol=1e-2)
+    assert float(moments.count) == MOST_SAMPLES
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 7.7, -3e6])
+def test_a_constant_feature_does_not_blow_up(value: float) -> None:
+    moments = moments_after(jnp.full((8, 1), value), 50)
+    seen = float(moments.apply(jnp.array([value]))[0])
+    assert seen == value if value in (0.0, 1.0) else abs(seen) < 0.01
+    assert np.abs(moments.apply(jnp.array([10 * value + 100]))) <= MOST_DEVIATIONS or value in (0.0, 1.0)
+
+
+def test_one_hot_features_stay_as_they_are() -> None:
+    rows = jnp.concatenate([jnp.eye(4), jnp.arange(4.0)[:, None]], axis=1)
+    moments = new_scale(InputSpec((5,))).update(rows)
+    seen = jax.vmap(moments.apply)(rows)
+    np.testing.assert_array_equal(seen[:, :4], np.eye(4))
+    np.testing.assert_allclose(seen[:, 4], (np.arange(4) - 1.5) / np.std(np.arange(4)), rtol=1e-5)
+
+
+def test_images_are_divided_by_their_peak() -> None:
+    scale = new_scale(InputSpec((2, 2, 1), dtype="uint8"))
+    assert isinstance(scale, Peak)
+    planes = jnp.array([[[[1], [0]], [[0], [1]]]], jnp.uint8)
+    np.testing.assert_array_equal(scale.update(planes).apply(planes[0]), planes[0])
+    pixels = 250 * planes
+    np.testing.assert_array_equal(scale.update(pixels).apply(pixels[0]), planes[0])
+
+
+def test_networks_read_normalised_observations() -> None:
+    spec = {"speed": InputSpec((2,)), "wall": InputSpec((3,), dtype="bool")}
+    made = shared_networks(spec, HEADS, widths=(4,), channels=2, key=KEY)
+    made = with_statistics(made, new_statistics(follow_rewards=False, observed=spec))
+    seen = {"speed": jnp.array([[10.0, 0.5], [30.0, 0.7]]), "wall": jnp.ones((2, 3), bool)}
+    made = update_statistics(made, jnp.zeros(2), seen)
+    one = jax.tree.map(lambda leaf: leaf[0], seen)
+    read = normalise(made.statistics, one)
+    np.testing.assert_allclose(read["speed"], [-1, -1], rtol=1e-4)
+    np.testing.assert_array_equal(read["wall"], one["wall"])
+    plain = with_statistics(made, None)
+    np.testing.assert_allclose(made.torso(read), plain.torso(read))
+    heads = jax.tree.map(jnp.ones_like, made.policy)  # which starts at zero
+    trained = eqx.tree_at(lambda networks: networks.policy, made, heads)
+    np.testing.assert_allclose(trained.outputs(one).policy, heads(trained.torso(read)), rtol=1e-5)
+    gradient = jax.grad(lambda networks: jnp.sum(networks.outputs(one).policy))(trained)
+    assert not any(leaf.any() for leaf in jax.tree.leaves(gradient.statistics))

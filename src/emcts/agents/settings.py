@@ -93,10 +93,16 @@ class NoveltySettings:
 class NetworkSettings:
     """The networks of agents that plan with a simulator."""
 
+    torso: str = "paper"
+    """paper (separate networks for vectors, one convolution for images) or shared, which reads any observation"""
     width: int = 256
     """of the hidden layers"""
+    depth: int = 2
+    """hidden layers before those of the heads"""
     channels: int = 16
-    """of the convolution, for images"""
+    """of the first convolution, for images"""
+    normalise_observations: bool = False
+    """whether networks read numbers in units of the mean and the standard deviation that were observed"""
     support: str = "paper"
     """of the value, reward and UBE heads: paper (21 atoms, from -117 to 117) or wide (255, from -1e6 to 1e6)"""
 
@@ -109,10 +115,14 @@ class LearnedModelSettings:
     """abstracted (latent states that serve values, rewards and policies) or anchored (states of the environment)"""
     latent: int = 100
     """numbers in an abstracted latent state"""
+    torso: str = "paper"
+    """of the representation: paper (one convolution for images) or shared, which reads any observation"""
     channels: int = 16
-    """of the convolution, for images"""
+    """of the first convolution, for images"""
+    normalise_observations: bool = False
+    """whether an abstracted model reads numbers in units of the mean and the standard deviation that were observed"""
     representation: tuple[int, ...] = (256,)
-    """hidden layers of the abstracted model's representation, unless it reads images"""
+    """hidden layers of the abstracted model's representation; with torso paper, unless it reads images"""
     dynamics: tuple[int, ...] = (256, 256)
     """hidden layers"""
     heads: tuple[int, ...] = (128, 128)

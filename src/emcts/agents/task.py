@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Mapping
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree, Shaped
 
 from emcts.agents.settings import EvaluationSettings
@@ -17,8 +18,8 @@ from emcts.envs.base import (
 )
 from emcts.envs.contract import check_shortly
 from emcts.envs.rollout import random_returns
+from emcts.models.encoders import InputSpec, MakeEncoder, Spec, input_spec
 from emcts.models.evaluators import NoveltyInput
-from emcts.models.networks import InputSpec
 from emcts.training.env_factory import EnvFactory, SharedEnv
 from emcts.training.evaluation import ReturnReached, SolvedFraction, Success, episodes_solved
 from emcts.training.learner import EvaluationConfig
@@ -52,8 +53,22 @@ class Anchor:
 
 
 def flat_observation(env: AnyEnvironment, state: PyTree) -> Shaped[Array, "F"]:
-    """Returns the whole observation as a vector."""
-    return env.observe(state).reshape(-1)
+    """Returns the whole observation as a vector. Different observations give different vectors.
+
+    Arrays of one dtype keep it, those of several become float32.
+    """
+    leaves = jax.tree.leaves(env.observe(state))
+    if len({leaf.dtype for leaf in leaves}) > 1:
+        leaves = [part for leaf in leaves for part in _exact_floats(leaf)]
+    return jnp.concatenate([leaf.reshape(-1) for leaf in leaves])
+
+
+def _exact_floats(leaf: Shaped[Array, "*S"]) -> list[Float[Array, "*S"]]:
+    """An array as float32; of an integer that needs more digits than these have, also the rest."""
+    floats = leaf.astype(jnp.float32)
+    if not jnp.issubdtype(leaf.dtype, jnp.integer) or leaf.dtype.itemsize < 4:
+        return [floats]
+    return [floats, (leaf - floats.astype(leaf.dtype)).astype(jnp.float32)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +89,8 @@ class Task:
 
     Episodes last at most `max_steps`; evaluation cuts longer ones off. `solved` is None if the task cannot be solved,
     only played better. With `bounded_returns`, values lie in (-1, 1) and variances in (0, 1). `novelty_inputs` are, by
-    name, what of a state can be novel; the first is the default. `anchor` allows anchored models.
+    name, what of a state can be novel; the first is the default. `anchor` allows anchored models. `encoder` makes a
+    user's own module from what is observed to a vector, in place of the layers that settings describe.
     """
 
     env_factory: EnvFactory
@@ -85,6 +101,7 @@ class Task:
         default_factory=lambda: {"observation": flat_observation}
     )
     anchor: Anchor | None = None
+    encoder: MakeEncoder | None = None
     deterministic: bool | None = None  # None: what the environment says, or what was found
     solved_return: float | None = None  # a mean return that counts as solved, if one is known
     found: Findings | None = None  # None: it was not tried
@@ -110,12 +127,22 @@ class Task:
         return is_on_host(self.env)
 
     @property
-    def input_spec(self) -> InputSpec:
-        """What networks read: the index of a state in a finite environment, else the observation."""
+    def input_spec(self) -> Spec:
+        """What networks read: the index of a state in a finite environment, else the observation.
+
+        That is an array or a pytree of arrays, or an integer below `num_observations` if the environment has that.
+        """
         env = self.env
         if isinstance(env, FiniteEnvironment):
             return InputSpec(num_indices=env.num_states)
-        return InputSpec(jax.eval_shape(env.observe, self.example_state()).shape)
+        observed = jax.eval_shape(env.observe, self.example_state())
+        if (count := getattr(env, "num_observations", None)) is None:
+            return input_spec(observed)
+        if not isinstance(observed, jax.ShapeDtypeStruct) or observed.shape:
+            raise ValueError(
+                f"num_observations is {count}, but observe returns {observed}: return one integer, or leave it out"
+            )
+        return InputSpec(num_indices=count)
 
     def evaluation(self, settings: EvaluationSettings) -> EvaluationConfig:
         """Returns how agents are evaluated on this task."""
@@ -137,16 +164,19 @@ def make_task(
     max_steps: int | None = None,
     solved_return: float | None = None,
     deterministic: bool | None = None,
+    encoder: MakeEncoder | None = None,
 ) -> Task:
     """Makes the task of any environment, the same for each seed.
 
     `max_steps` is that of the longest episode, and a mean return of `solved_return` counts as solved; left out, what
-    the environment says. `deterministic` is for an environment that does not say.
+    the environment says. `deterministic` is for an environment that does not say. `encoder` makes a user's own module
+    from what is observed to a vector.
     """
     return Task(
         env_factory=SharedEnv(env),
         max_steps=_longest_episode(env) if max_steps is None else max_steps,
         solved=episodes_solved,
+        encoder=encoder,
         deterministic=deterministic,
         solved_return=getattr(env, "reward_threshold", None) if solved_return is None else solved_return,
     )
@@ -178,6 +208,6 @@ def _longest_episode(env: AnyEnvironment) -> int:
     return int(left) if math.isfinite(left) else UNKNOWN_MAX_STEPS
 
 
-def observe(env: AnyEnvironment, state: PyTree) -> Shaped[Array, "..."]:
+def observe(env: AnyEnvironment, state: PyTree) -> PyTree:
     """Returns what networks read of a state, as `Task.input_spec` describes it."""
     return env.index(state) if isinstance(env, FiniteEnvironment) else env.observe(state)

@@ -52,9 +52,10 @@ class Environment(Protocol[State]):
 
     Some optional attributes have no protocol of their own: `deterministic`, whether `step` ignores its key (left out,
     it may use it); `steps_left(state)`, an upper bound on the steps that the episode has left; `max_steps`, the most
-    steps of an episode; `reward_threshold`, a mean return that counts as solved; and `on_host`, whether the simulator
-    runs on the host, outside of the compiled program (left out, it does not). JAX cannot step such an environment: it
-    can be acted in but not searched, and states that were packed can be observed but not stepped.
+    steps of an episode; `reward_threshold`, a mean return that counts as solved; `num_observations`, if an observation
+    is one integer below it, such as the number of a square; and `on_host`, whether the simulator runs on the host,
+    outside of the compiled program (left out, it does not). JAX cannot step such an environment: it can be acted in but
+    not searched, and states that were packed can be observed but not stepped.
     """
 
     @property
@@ -64,7 +65,7 @@ class Environment(Protocol[State]):
 
     def step(self, state: State, action: Int[Array, ""], key: Key) -> tuple[State, Outcome]: ...
 
-    def observe(self, state: State) -> Array: ...
+    def observe(self, state: State) -> PyTree[Array]: ...
 
     def legal(self, state: State) -> Bool[Array, "A"]: ...
 

@@ -78,7 +78,7 @@ class AutoReset(Generic[State]):
         final, outcome, inner = advance(self.env, state.inner, action, step_key, reset_key)
         return AutoResetState(inner, final, state.episodes + outcome.over), outcome
 
-    def observe(self, state: AutoResetState[State]) -> Array:
+    def observe(self, state: AutoResetState[State]) -> PyTree[Array]:
         return self.env.observe(state.inner)
 
     def legal(self, state: AutoResetState[State]) -> Bool[Array, "A"]:
@@ -115,6 +115,10 @@ class TimeLimit(Generic[State]):
         return self.steps if inner is None else min(self.steps, inner)
 
     @property
+    def num_observations(self) -> int | None:
+        return getattr(self.env, "num_observations", None)
+
+    @property
     def reward_threshold(self) -> float | None:
         return getattr(self.env, "reward_threshold", None)
 
@@ -139,7 +143,7 @@ class TimeLimit(Generic[State]):
         reward = jnp.where(over, jnp.zeros_like(outcome.reward), outcome.reward)
         return state, Outcome(reward, state.terminated, state.truncated)
 
-    def observe(self, state: TimeLimitState[State]) -> Array:
+    def observe(self, state: TimeLimitState[State]) -> PyTree[Array]:
         return self.env.observe(state.inner)
 
     def legal(self, state: TimeLimitState[State]) -> Bool[Array, "A"]:

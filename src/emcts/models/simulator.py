@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from emcts.envs.base import AnyEnvironment
 from emcts.models.evaluators import EvaluateState, EvaluateTransition, Evaluator, StateEstimate, Transition
 from emcts.models.networks import Networks
-from emcts.models.statistics import reward_range, update_statistics
+from emcts.models.statistics import normalises, reward_range, update_statistics
 from emcts.models.ube import leaf_variance
 from emcts.models.world_model import Prior, Unroll, WorldModel
 from emcts.novelty import Novelty
@@ -167,7 +167,10 @@ class SimulatorModel:
         return self.evaluator.novelty.update(novelty, inputs, transitions.valid)
 
     def update_statistics(self, env: AnyEnvironment, networks: Networks, transitions: Transition) -> Networks:
-        return update_statistics(networks, transitions.reward)
+        if not normalises(networks):
+            return update_statistics(networks, transitions.reward)
+        observed = jax.vmap(lambda state: self.evaluator.observe(env, state))(transitions.before)
+        return update_statistics(networks, transitions.reward, observed)
 
     def record_rewards(self, env: AnyEnvironment, novelty: PyTree, transitions: Transition) -> PyTree:
         return self.evaluator.record_rewards(env, novelty, transitions)

@@ -1,4 +1,4 @@
-"""Statistics of the data of a seed, inside its networks: the range of the rewards, and moments of the observations.
+"""Statistics of the data of a seed, inside its networks: the range of the rewards, and the scale of observations.
 
 Networks are trained by gradients, statistics are not: they are used under `stop_gradient`, and an optimiser leaves them
 as they are. Target networks, checkpoints and seeds have them as parts of the networks.
@@ -9,9 +9,14 @@ from typing import Protocol, TypeVar, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree, Shaped
 
+from emcts.models.encoders import InputSpec, Spec
 from emcts.types import Replaceable, Scalar, record
+
+MOST_DEVIATIONS = 5.0  # of a normalised feature
+MOST_SAMPLES = 1e6  # that moments are means over: then older ones fade, and a float32 counts on
+LEAST_STD = 1e-4  # of a feature, relative to its size: one that never changes is 0
 
 
 @record
@@ -32,10 +37,69 @@ class RewardRange(Replaceable):
 
 
 @record
+class Unscaled(Replaceable):
+    """No scale: bools and indices are read as they are."""
+
+    def update(self, xs: Shaped[Array, "B ..."]) -> "Unscaled":
+        return self
+
+    def apply(self, x: Shaped[Array, "..."]) -> Shaped[Array, "..."]:
+        return x
+
+
+@record
+class Peak(Replaceable):
+    """The largest absolute value in images so far, at least 1: planes of 0 and 1 stay as they are."""
+
+    largest: Float[Array, "*S"]
+
+    def update(self, xs: Shaped[Array, "B ..."]) -> "Peak":
+        return Peak(jnp.maximum(self.largest, jnp.abs(xs.astype(jnp.float32)).max()))
+
+    def apply(self, x: Shaped[Array, "..."]) -> Float[Array, "..."]:
+        return x.astype(jnp.float32) / self.largest
+
+
+@record
+class Moments(Replaceable):
+    """Mean and variance of each feature, and whether it was never anything but 0 or 1: such a one is left as it is."""
+
+    count: Float[Array, "*S"]
+    mean: Float[Array, "..."]
+    variance: Float[Array, "..."]
+    is_binary: Float[Array, "..."]  # 1 or 0
+
+    def update(self, xs: Shaped[Array, "B ..."]) -> "Moments":
+        """Adds a batch: exact up to `MOST_SAMPLES` samples, and an exponential mean after that."""
+        floats = xs.astype(jnp.float32)
+        count = jnp.minimum(self.count + xs.shape[0], MOST_SAMPLES)
+        share = jnp.minimum(xs.shape[0] / count, 1.0)
+        distance = floats.mean(axis=0) - self.mean
+        between = share * (1 - share) * distance**2
+        return Moments(
+            count=count,
+            mean=self.mean + share * distance,
+            variance=(1 - share) * self.variance + share * floats.var(axis=0) + between,
+            is_binary=self.is_binary * jnp.all((floats == 0) | (floats == 1), axis=0),
+        )
+
+    def apply(self, x: Shaped[Array, "..."]) -> Float[Array, "..."]:
+        floats = x.astype(jnp.float32)
+        least = LEAST_STD * jnp.maximum(jnp.abs(self.mean), 1.0)
+        deviations = (floats - self.mean) / jnp.maximum(jnp.sqrt(self.variance), least)
+        limited = jnp.clip(deviations, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+        return jnp.where(self.is_binary > 0, floats, limited)
+
+
+Scale = Unscaled | Peak | Moments
+
+
+@record
 class Statistics(Replaceable):
     """The statistics that networks follow; None for those that they do not."""
 
     rewards: RewardRange | None = None
+    observations: PyTree[Scale] = None  # of each array of an observation
 
 
 @runtime_checkable
@@ -49,9 +113,21 @@ class HasStatistics(Protocol):
 NetworksT = TypeVar("NetworksT", bound=HasStatistics)
 
 
-def new_statistics(*, follow_rewards: bool) -> Statistics | None:
+def new_statistics(*, follow_rewards: bool, observed: Spec | None = None) -> Statistics | None:
     """Returns the statistics before the first step; None if there is nothing to follow."""
-    return Statistics(RewardRange(jnp.zeros(()), jnp.zeros(()))) if follow_rewards else None
+    if not follow_rewards and observed is None:
+        return None
+    rewards = RewardRange(jnp.zeros(()), jnp.zeros(())) if follow_rewards else None
+    return Statistics(rewards, None if observed is None else jax.tree.map(new_scale, observed))
+
+
+def new_scale(spec: InputSpec) -> Scale:
+    """Returns what is followed of an array: the peak of an image, the moments of other numbers, nothing of bools."""
+    if spec.is_indexed or spec.dtype == "bool":
+        return Unscaled()
+    if spec.is_image:
+        return Peak(jnp.ones(()))
+    return Moments(jnp.zeros(()), jnp.zeros(spec.shape), jnp.ones(spec.shape), jnp.ones(spec.shape))
 
 
 def with_statistics(networks: NetworksT, statistics: Statistics | None) -> NetworksT:
@@ -61,12 +137,35 @@ def with_statistics(networks: NetworksT, statistics: Statistics | None) -> Netwo
     return eqx.tree_at(lambda one: one.statistics, networks, statistics, is_leaf=lambda leaf: leaf is None)
 
 
-def update_statistics(networks: NetworksT, rewards: Float[Array, "B"]) -> NetworksT:
-    """Returns the networks with the statistics after some more steps."""
+def update_statistics(
+    networks: NetworksT, rewards: Float[Array, "B"], observations: PyTree[Array] = None
+) -> NetworksT:
+    """Returns the networks with the statistics after some more steps. Observations count if they are normalised."""
     now = networks.statistics
     if now is None:
         return networks
-    return with_statistics(networks, Statistics(None if now.rewards is None else now.rewards.update(rewards)))
+    updated = Statistics(
+        rewards=None if now.rewards is None else now.rewards.update(rewards),
+        observations=None
+        if now.observations is None
+        else jax.tree.map(
+            lambda scale, xs: scale.update(xs), now.observations, observations, is_leaf=_is_scale
+        ),
+    )
+    return with_statistics(networks, updated)
+
+
+def normalises(networks: HasStatistics) -> bool:
+    """Returns whether the networks normalise observations."""
+    return networks.statistics is not None and networks.statistics.observations is not None
+
+
+def normalise(statistics: Statistics | None, observation: PyTree[Array]) -> PyTree[Array]:
+    """Returns an observation as networks read it: in units of what was observed, if they follow that."""
+    if statistics is None or statistics.observations is None:
+        return observation
+    scales = jax.lax.stop_gradient(statistics.observations)
+    return jax.tree.map(lambda scale, x: scale.apply(x), scales, observation, is_leaf=_is_scale)
 
 
 def reward_range(networks: HasStatistics, fixed: float | None) -> Scalar:
@@ -76,3 +175,7 @@ def reward_range(networks: HasStatistics, fixed: float | None) -> Scalar:
     if networks.statistics is None or networks.statistics.rewards is None:
         raise ValueError("a reward_range of None follows the rewards: make networks with `follow_rewards`")
     return jax.lax.stop_gradient(networks.statistics.rewards.size)
+
+
+def _is_scale(node: PyTree) -> bool:
+    return isinstance(node, Unscaled | Peak | Moments)

@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree, Shaped
@@ -14,14 +15,17 @@ from emcts.agents.task import Task, observe
 from emcts.envs.base import AnyEnvironment, FiniteEnvironment, is_on_host
 from emcts.models.beyond_known import BeyondKnownPlanning
 from emcts.models.codecs import support
+from emcts.models.encoders import Encoder, InputSpec, Spec, own_encoder
 from emcts.models.evaluators import (
     NetworkEvaluator,
     NoNovelty,
     NoveltyInput,
+    Observe,
     TabularEvaluator,
     all_states,
     pair_index,
 )
+from emcts.models.layers import Projected
 from emcts.models.learned.local_uncertainty import (
     EnsembleDisagreement,
     LatentNovelty,
@@ -38,13 +42,14 @@ from emcts.models.learned.networks import (
     abstracted_networks,
     anchored_networks,
 )
-from emcts.models.networks import HeadSpec, InputSpec, make_encoder, make_networks
+from emcts.models.networks import ENCODERS, TORSOS, HeadSpec, encoded_networks, indexed_networks
 from emcts.models.simulator import LeafFactor, SimulatorModel
 from emcts.models.statistics import Statistics, new_statistics, with_statistics
 from emcts.models.ube import horizon_factor
 from emcts.models.world_model import WorldModel
 from emcts.novelty import Fitted, Novelty
 from emcts.registry import lookup
+from emcts.training.learner import check_positive
 from emcts.types import Key
 
 NUM_PROBES = 256  # inputs that a learned novelty estimator is normalised by, if states are not finite
@@ -110,8 +115,13 @@ def _fixed_range(settings: AnySettings) -> float | None:
     return given
 
 
-def _new_statistics(settings: AnySettings) -> Statistics | None:
-    return new_statistics(follow_rewards=settings.novelty.reward_range is None)
+def _new_statistics(settings: AnySettings, spec: Spec) -> Statistics | None:
+    """The statistics of new networks. An index is read as it is."""
+    indexed = isinstance(spec, InputSpec) and spec.is_indexed
+    return new_statistics(
+        follow_rewards=settings.novelty.reward_range is None,
+        observed=spec if settings.model.normalise_observations and not indexed else None,
+    )
 
 
 def _novelty_input(task: Task, settings: AnySettings) -> NoveltyInput:
@@ -127,7 +137,7 @@ def simulator(task: Task, settings: AnySettings, *, uncertainty: bool) -> tuple[
             "take --agent mz, mz-ube, e-mz or bdqn"
         )
     model: NetworkSettings = settings.model
-    heads, spec = _heads(task, settings, uncertainty), task.input_spec
+    heads = _heads(task, settings, uncertainty)
     novelty = _simulator_novelty(task, settings) if uncertainty else NoNovelty()
     world_model = SimulatorModel(
         TabularEvaluator(novelty)
@@ -138,10 +148,32 @@ def simulator(task: Task, settings: AnySettings, *, uncertainty: bool) -> tuple[
         _max_variance(settings),
         _fixed_range(settings),
     )
-    return world_model, lambda key: with_statistics(
-        make_networks(spec, heads, width=model.width, channels=model.channels, key=key),
-        _new_statistics(settings),
-    )
+    networks = _simulator_networks(task, model, heads)
+    return world_model, lambda key: with_statistics(networks(key), _new_statistics(settings, task.input_spec))
+
+
+def _simulator_networks(task: Task, model: NetworkSettings, heads: HeadSpec) -> Networks:
+    """A user's encoder with heads, look-ups in a finite environment, else layers by the shape of the observation."""
+    check_positive(model, "model", "width", "depth", "channels")
+    env, widths = task.env, (model.width,) * model.depth
+    num_pairs = env.num_states * env.num_actions if isinstance(env, FiniteEnvironment) else None
+    if task.encoder is not None:
+        encoder = own_encoder(task.encoder, task.input_spec)
+
+        def encoded(key: Key) -> PyTree:
+            encoder_key, heads_key = jax.random.split(key)
+            size, module = encoder.size, encoder(encoder_key)
+            return encoded_networks(
+                module, size, heads, width=model.width, num_pairs=num_pairs, key=heads_key
+            )
+
+        return encoded
+    if isinstance(env, FiniteEnvironment):
+        num_states: int = env.num_states
+        return lambda key: indexed_networks(num_states, heads, widths=widths, key=key)
+    make = lookup(TORSOS, model.torso, "model.torso")
+    spec = task.input_spec
+    return lambda key: make(spec, heads, widths=widths, channels=model.channels, key=key)
 
 
 def _simulator_novelty(task: Task, settings: AnySettings) -> Novelty:
@@ -176,7 +208,9 @@ def learned(task: Task, settings: AnySettings, *, uncertainty: bool) -> tuple[Wo
         wrap=_beyond_known(settings) if settings.model.beyond_known else unwrapped,
         fixed_range=_fixed_range(settings),
     )
-    return world_model, lambda key: with_statistics(latents.networks(key), _new_statistics(settings))
+    return world_model, lambda key: with_statistics(
+        latents.networks(key), _new_statistics(settings, latents.spec)
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,7 +219,8 @@ class Latents:
 
     size: int
     loss: ValueEquivalent
-    observe: NoveltyInput
+    observe: Observe
+    spec: Spec  # of what is observed
     networks: Networks
     encode: NoveltyInput | None
 
@@ -197,15 +232,30 @@ def _sizes(model: LearnedModelSettings) -> Sizes:
 def _abstracted(task: Task, settings: AnySettings, heads: HeadSpec) -> Latents:
     model, spec = settings.model, task.input_spec
 
+    check_positive(model, "model", "latent", "channels")
+    encoder = _representation(task, model)
+
     def networks(key: Key) -> PyTree:
         encoder_key, rest_key = jax.random.split(key)
-        encoder = make_encoder(
-            spec, model.representation, model.latent, channels=model.channels, key=encoder_key
-        )
-        return abstracted_networks(encoder, heads, sizes=_sizes(model), key=rest_key)
+        return abstracted_networks(encoder(encoder_key), heads, sizes=_sizes(model), key=rest_key)
 
     loss = Consistent() if settings.loss.consistency else ValueEquivalent()
-    return Latents(model.latent, loss, observe, networks, None)
+    return Latents(model.latent, loss, observe, spec, networks, None)
+
+
+def _representation(task: Task, model: LearnedModelSettings) -> Callable[[Key], Encoder]:
+    """A user's encoder with a linear layer to the latent state, else layers by the shape of the observation."""
+    spec, latent = task.input_spec, model.latent
+    if task.encoder is None:
+        make = lookup(ENCODERS, model.torso, "model.torso")
+        return lambda key: make(spec, model.representation, latent, channels=model.channels, key=key)
+    encoder = own_encoder(task.encoder, spec)
+
+    def projected(key: Key) -> Encoder:
+        encoder_key, last_key = jax.random.split(key)
+        return Projected(encoder(encoder_key), eqx.nn.Linear(encoder.size, latent, key=last_key))
+
+    return projected
 
 
 def _anchored(task: Task, settings: AnySettings, heads: HeadSpec) -> Latents:
@@ -218,7 +268,9 @@ def _anchored(task: Task, settings: AnySettings, heads: HeadSpec) -> Latents:
     def networks(key: Key) -> PyTree:
         return anchored_networks(anchor.size, heads, sizes=_sizes(settings.model), key=key)
 
-    return Latents(anchor.size, Anchored(), anchor.encode, networks, anchor.encode)
+    # What is encoded is a state of the environment already, to be predicted as it is.
+    spec = InputSpec((anchor.size,), dtype="bool")
+    return Latents(anchor.size, Anchored(), anchor.encode, spec, networks, anchor.encode)
 
 
 LATENTS = {"abstracted": _abstracted, "anchored": _anchored}

@@ -28,7 +28,7 @@ EVALUATION = EvaluationSettings(every=2_560, episodes=8)
 SIMULATOR = Settings(
     steps=STEPS,
     env=EnvOptions(),
-    model=NetworkSettings(width=64, support="wide"),
+    model=NetworkSettings(torso="shared", width=64, normalise_observations=True, support="wide"),
     search=replace(gumbel.SEARCH, simulations=16),
     exploration=gumbel.EXPLORATION,
     novelty=replace(gumbel.NOVELTY, kind=None, reward_range=None, max_variance=None, leaf_horizon=None),
@@ -43,7 +43,14 @@ LEARNED = Settings(
     steps=STEPS,
     env=EnvOptions(),
     model=LearnedModelSettings(
-        latent=64, representation=(64,), dynamics=(64, 64), heads=(64,), ube_head=(64,), support="wide"
+        torso="shared",
+        normalise_observations=True,
+        latent=64,
+        representation=(64,),
+        dynamics=(64, 64),
+        heads=(64,),
+        ube_head=(64,),
+        support="wide",
     ),
     search=replace(gumbel.SEARCH, simulations=16),
     exploration=gumbel.EXPLORATION,

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment, FiniteEnvironment
-from emcts.models.evaluators import NoNovelty, NoveltyInput, StateEstimate, Transition, all_states, decode
+from emcts.models.evaluators import NoNovelty, Observe, StateEstimate, Transition, all_states, decode
 from emcts.models.learned.local_uncertainty import (
     LatentNovelty,
     LocalUncertainty,
@@ -18,7 +18,7 @@ from emcts.models.learned.local_uncertainty import (
     with_action,
 )
 from emcts.models.networks import Head, Networks
-from emcts.models.statistics import Statistics, reward_range, update_statistics
+from emcts.models.statistics import Statistics, normalise, normalises, reward_range, update_statistics
 from emcts.models.ube import horizon_factor, leaf_variance
 from emcts.models.world_model import PlanningModel, Prior, Unroll, WorldModel
 from emcts.novelty import Novelty
@@ -41,7 +41,7 @@ Wrapper = Callable[[PlanningModel[PyTree]], PlanningModel[PyTree]]
 class ModelNetworks(eqx.Module):
     """The networks of a learned model. Heads read latent states; reward and continuation also read the action."""
 
-    representation: Callable[[Array], Latent]
+    representation: Callable[[PyTree], Latent]
     dynamics: Callable[[Array], Latent]
     heads: Networks
     statistics: Statistics | None = None
@@ -173,7 +173,7 @@ class LearnedModel:
 
     local_uncertainty: LocalUncertainty
     dynamics_loss: DynamicsLoss
-    observe: NoveltyInput
+    observe: Observe
     discount: float
     steps_left: StepsLeft = unknown_horizon
     max_variance: float = float("inf")
@@ -207,7 +207,7 @@ class LearnedModel:
         return reward_range(networks, self.fixed_range)
 
     def encode(self, env: AnyEnvironment, networks: ModelNetworks, state: PyTree) -> Latent:
-        return networks.representation(self.observe(env, state))
+        return networks.representation(normalise(networks.statistics, self.observe(env, state)))
 
     def planning_models(
         self, env: AnyEnvironment, networks: ModelNetworks
@@ -261,7 +261,10 @@ class LearnedModel:
     def update_statistics(
         self, env: AnyEnvironment, networks: ModelNetworks, transitions: Transition
     ) -> ModelNetworks:
-        return update_statistics(networks, transitions.reward)
+        if not normalises(networks):
+            return update_statistics(networks, transitions.reward)
+        observed = jax.vmap(lambda state: self.observe(env, state))(transitions.before)
+        return update_statistics(networks, transitions.reward, observed)
 
     def record_rewards(self, env: AnyEnvironment, novelty: PyTree, transitions: Transition) -> PyTree:
         return self.local_uncertainty.record_rewards(env, novelty, transitions)

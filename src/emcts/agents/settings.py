@@ -60,7 +60,7 @@ class NoveltySettings:
     max_variance: float | None = None
     """of a value, in these units; predictions above it are clipped"""
     leaf_horizon: str | None = "episode"
-    """steps that uncertainty accumulates behind a leaf: episode (to its end), endless, or single (simulators alone);
+    """steps that uncertainty accumulates behind a leaf: episode (to its end), endless, or single;
     left out, what suits the environment"""
     reward_noise: bool = True
     """whether the noise of rewards is estimated, in finite environments: without noise it changes nothing"""
@@ -111,8 +111,9 @@ class NetworkSettings:
 class LearnedModelSettings:
     """The learned model, and its networks."""
 
-    kind: str = "abstracted"
-    """abstracted (latent states that serve values, rewards and policies) or anchored (states of the environment)"""
+    kind: str | None = "abstracted"
+    """abstracted (latent states that serve values, rewards and policies) or anchored (states of the environment, or
+    observations); left out, what suits the environment"""
     latent: int = 100
     """numbers in an abstracted latent state"""
     torso: str = "paper"
@@ -120,7 +121,7 @@ class LearnedModelSettings:
     channels: int = 16
     """of the first convolution, for images"""
     normalise_observations: bool = False
-    """whether an abstracted model reads numbers in units of the mean and the standard deviation that were observed"""
+    """whether the model reads numbers in units of the mean and the standard deviation that were observed"""
     representation: tuple[int, ...] = (256,)
     """hidden layers of the abstracted model's representation; with torso paper, unless it reads images"""
     dynamics: tuple[int, ...] = (256, 256)

@@ -18,13 +18,14 @@ from emcts.envs.base import (
 )
 from emcts.envs.contract import check_shortly
 from emcts.envs.rollout import random_returns
-from emcts.models.encoders import InputSpec, MakeEncoder, Spec, input_spec
+from emcts.models.encoders import InputSpec, MakeEncoder, Spec, flat_floats, input_spec
 from emcts.models.evaluators import NoveltyInput
 from emcts.training.env_factory import EnvFactory, SharedEnv
 from emcts.training.evaluation import ReturnReached, SolvedFraction, Success, episodes_solved
 from emcts.training.learner import EvaluationConfig
 from emcts.types import JSON
 
+MOST_ANCHORED = 1024  # numbers in an observation that a learned model can predict
 UNKNOWN_MAX_STEPS = 1000  # of an evaluation episode, where nothing bounds it
 DENSE_FROM = 0.25  # the fraction of random steps with a reward from which on a reward is no success
 RANDOM_EPISODES, HOST_EPISODES, RANDOM_STEPS, RANDOM_SECONDS = 32, 8, 1000, 5.0  # to find the return to beat
@@ -176,10 +177,22 @@ def make_task(
         env_factory=SharedEnv(env),
         max_steps=_longest_episode(env) if max_steps is None else max_steps,
         solved=episodes_solved,
+        anchor=observation_anchor(env),
         encoder=encoder,
         deterministic=deterministic,
         solved_return=getattr(env, "reward_threshold", None) if solved_return is None else solved_return,
     )
+
+
+def observation_anchor(env: AnyEnvironment) -> Anchor | None:
+    """Returns the whole observation as the latent state of a learned model; None if it is too large for that."""
+    count: int | None = getattr(env, "num_observations", None)
+    if count is not None:
+        one_hot = Anchor(count, lambda env, state: jax.nn.one_hot(env.observe(state), count))
+        return one_hot if count <= MOST_ANCHORED else None
+    observed = jax.eval_shape(env.observe, jax.eval_shape(env.init, jax.random.key(0)))
+    size = sum(leaf.size for leaf in jax.tree.leaves(observed))
+    return Anchor(size, lambda env, state: flat_floats(env.observe(state))) if size <= MOST_ANCHORED else None
 
 
 def try_out(env: AnyEnvironment, max_steps: int) -> Findings:

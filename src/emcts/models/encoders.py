@@ -126,10 +126,11 @@ class SharedEncoder(eqx.Module):
     """Layers with ReLU over all arrays of an observation.
 
     The first layer has weights for each of them, as if they were concatenated: for the one-hot vector of an index, for
-    the output of convolutions over an image, or for the elements of any other array.
+    the output of convolutions over an image, or for the elements of any other array. It is followed by a layer norm.
     """
 
     first: tuple[Callable[[Array], Float[Array, "width"]], ...]
+    norm: eqx.nn.LayerNorm
     rest: tuple[eqx.nn.Linear, ...]
 
     def __init__(self, spec: Spec, sizes: Sequence[int], *, channels: int, key: Key):
@@ -143,6 +144,7 @@ class SharedEncoder(eqx.Module):
         self.first = tuple(
             _first_layer(leaf, sizes[0], channels, one) for leaf, one in zip(leaves, first_keys, strict=True)
         )
+        self.norm = eqx.nn.LayerNorm(sizes[0])
         rest_keys = jax.random.split(rest_key, len(sizes))
         self.rest = tuple(
             eqx.nn.Linear(fan_in, fan_out, key=one)
@@ -152,7 +154,7 @@ class SharedEncoder(eqx.Module):
     def __call__(self, observation: PyTree[Array]) -> Float[Array, "features"]:
         leaves = jax.tree.leaves(observation)
         parts = [layer(leaf) for layer, leaf in zip(self.first, leaves, strict=True)]
-        hidden = jax.nn.relu(sum(parts[1:], parts[0]) / len(parts) ** 0.5)
+        hidden = jax.nn.relu(self.norm(sum(parts[1:], parts[0]) / len(parts) ** 0.5))
         for layer in self.rest:
             hidden = jax.nn.relu(layer(hidden))
         return hidden

@@ -15,6 +15,7 @@ from emcts.models.encoders import InputSpec, Spec
 from emcts.types import Replaceable, Scalar, record
 
 MOST_DEVIATIONS = 5.0  # of a normalised feature
+MOST_FEATURES = 8192  # of an image whose pixels are features; larger ones are scaled as a whole
 MOST_SAMPLES = 1e6  # that moments are means over: then older ones fade, and a float32 counts on
 LEAST_STD = 1e-4  # of a feature, relative to its size: one that never changes is 0
 
@@ -38,7 +39,7 @@ class RewardRange(Replaceable):
 
 @record
 class Unscaled(Replaceable):
-    """No scale: bools and indices are read as they are."""
+    """No scale: indices are read as they are."""
 
     def update(self, xs: Shaped[Array, "B ..."]) -> "Unscaled":
         return self
@@ -62,12 +63,11 @@ class Peak(Replaceable):
 
 @record
 class Moments(Replaceable):
-    """Mean and variance of each feature, and whether it was never anything but 0 or 1: such a one is left as it is."""
+    """Mean and variance of each feature. A feature that never changed is 0, and far from it once it does."""
 
     count: Float[Array, "*S"]
     mean: Float[Array, "..."]
     variance: Float[Array, "..."]
-    is_binary: Float[Array, "..."]  # 1 or 0
 
     def update(self, xs: Shaped[Array, "B ..."]) -> "Moments":
         """Adds a batch: exact up to `MOST_SAMPLES` samples, and an exponential mean after that."""
@@ -80,15 +80,13 @@ class Moments(Replaceable):
             count=count,
             mean=self.mean + share * distance,
             variance=(1 - share) * self.variance + share * floats.var(axis=0) + between,
-            is_binary=self.is_binary * jnp.all((floats == 0) | (floats == 1), axis=0),
         )
 
     def apply(self, x: Shaped[Array, "..."]) -> Float[Array, "..."]:
         floats = x.astype(jnp.float32)
         least = LEAST_STD * jnp.maximum(jnp.abs(self.mean), 1.0)
         deviations = (floats - self.mean) / jnp.maximum(jnp.sqrt(self.variance), least)
-        limited = jnp.clip(deviations, -MOST_DEVIATIONS, MOST_DEVIATIONS)
-        return jnp.where(self.is_binary > 0, floats, limited)
+        return jnp.clip(deviations, -MOST_DEVIATIONS, MOST_DEVIATIONS)
 
 
 Scale = Unscaled | Peak | Moments
@@ -122,12 +120,16 @@ def new_statistics(*, follow_rewards: bool, observed: Spec | None = None) -> Sta
 
 
 def new_scale(spec: InputSpec) -> Scale:
-    """Returns what is followed of an array: the peak of an image, the moments of other numbers, nothing of bools."""
-    if spec.is_indexed or spec.dtype == "bool":
+    """Returns what is followed of an array: the peak of a large image, the moments of anything else but an index.
+
+    In a grid of few cells, each cell of a plane is a feature of its own. The one that the agent is in stands out from
+    walls, which never change: a network fitted the values of all cells in a tenth of the updates.
+    """
+    if spec.is_indexed:
         return Unscaled()
-    if spec.is_image:
+    if spec.is_image and spec.size > MOST_FEATURES:
         return Peak(jnp.ones(()))
-    return Moments(jnp.zeros(()), jnp.zeros(spec.shape), jnp.ones(spec.shape), jnp.ones(spec.shape))
+    return Moments(jnp.zeros(()), jnp.zeros(spec.shape), jnp.ones(spec.shape))
 
 
 def with_statistics(networks: NetworksT, statistics: Statistics | None) -> NetworksT:

@@ -45,7 +45,7 @@ from emcts.models.learned.networks import (
 from emcts.models.networks import ENCODERS, TORSOS, HeadSpec, encoded_networks, indexed_networks
 from emcts.models.simulator import LeafFactor, SimulatorModel
 from emcts.models.statistics import Statistics, new_statistics, with_statistics
-from emcts.models.ube import horizon_factor
+from emcts.models.ube import horizon_factor, single_step_factor
 from emcts.models.world_model import WorldModel
 from emcts.novelty import Fitted, Novelty
 from emcts.registry import lookup
@@ -195,18 +195,19 @@ def learned(task: Task, settings: AnySettings, *, uncertainty: bool) -> tuple[Wo
     latents = lookup(LATENTS, settings.model.kind, "model.kind")(
         task, settings, _heads(task, settings, uncertainty)
     )
-    steps_left = _steps_left(task, settings)
+    single = settings.novelty.leaf_horizon == "single"
     uncertainties = _local_uncertainty(task, settings, latents) if uncertainty else LatentNovelty(NoNovelty())
     world_model = LearnedModel(
         uncertainties,
         latents.loss,
         latents.observe,
         settings.search.discount,
-        steps_left=steps_left,
+        steps_left=unknown_horizon if single else _steps_left(task, settings),
         max_variance=_max_variance(settings),
         tabular=task.is_finite,
         wrap=_beyond_known(settings) if settings.model.beyond_known else unwrapped,
         fixed_range=_fixed_range(settings),
+        leaf_factor=single_step_factor if single else horizon_factor,
     )
     return world_model, lambda key: with_statistics(
         latents.networks(key), _new_statistics(settings, latents.spec)
@@ -261,16 +262,18 @@ def _representation(task: Task, model: LearnedModelSettings) -> Callable[[Key], 
 def _anchored(task: Task, settings: AnySettings, heads: HeadSpec) -> Latents:
     anchor = task.anchor
     if anchor is None:
-        raise ValueError("this task has no anchored model: take --model.kind abstracted")
+        raise ValueError(
+            "an anchored model predicts what is observed, which is too large here, or an index: "
+            "take --model.kind abstracted"
+        )
     if not settings.loss.consistency:
         raise ValueError("loss.consistency alone trains an anchored model: give a number above 0")
 
     def networks(key: Key) -> PyTree:
         return anchored_networks(anchor.size, heads, sizes=_sizes(settings.model), key=key)
 
-    # What is encoded is a state of the environment already, to be predicted as it is.
-    spec = InputSpec((anchor.size,), dtype="bool")
-    return Latents(anchor.size, Anchored(), anchor.encode, spec, networks, anchor.encode)
+    encode = None if settings.model.normalise_observations else anchor.encode
+    return Latents(anchor.size, Anchored(), anchor.encode, InputSpec((anchor.size,)), networks, encode)
 
 
 LATENTS = {"abstracted": _abstracted, "anchored": _anchored}

@@ -139,7 +139,7 @@ class LearnedPlanningModel:
         estimate = self._estimate(after.latent)
         reward = _required(heads.reward, "reward")
         continuation = _required(heads.continuation, "continuation")
-        factor = horizon_factor(model.discount, after.steps_left)
+        factor = model.leaf_factor(model.discount, after.steps_left)
         out = RecurrentFnOutput(
             reward=reward.codec.decode(reward(pair)),
             discount=model.discount * continuation.codec.decode(continuation(pair)),
@@ -168,7 +168,8 @@ class LearnedModel:
     `observe` gives what the representation reads of a state. `steps_left` bounds for how many steps uncertainty can
     accumulate behind a leaf: the number of remaining steps is known. With `tabular`, estimates of every state are
     computed once. `wrap` is applied to each planning model, for rules such as that of appendix B. Variances are in
-    units of the squared `fixed_range`; None is the range of the rewards that was seen.
+    units of the squared `fixed_range`; None is the range of the rewards that was seen. `leaf_factor` is the leaf rule's
+    `c`, given the discount and the steps left.
     """
 
     local_uncertainty: LocalUncertainty
@@ -180,6 +181,7 @@ class LearnedModel:
     tabular: bool = False
     wrap: Wrapper = unwrapped
     fixed_range: float | None = 1.0
+    leaf_factor: Callable[[float, Float[Array, "*B"] | Int[Array, "*B"]], Float[Array, "*B"]] = horizon_factor
 
     def __post_init__(self) -> None:
         if self.discount == 1 and self.steps_left is unknown_horizon:

@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,6 +38,11 @@ VECTORS = 3 * np.eye(6, dtype=np.float32)[:5]
 RND = Rnd(mlp(6, 32, 8), mlp(6, 16, 8), optax.adam(3e-3))
 
 
+def perceptron(key):
+    """Equinox's own, whose leaves are not all arrays."""
+    return eqx.nn.MLP(6, 2, 16, 1, key=key)
+
+
 def as_it_is(x):
     return x.astype(jnp.uint32)
 
@@ -56,6 +62,8 @@ TABLES: dict[str, tuple[Any, np.ndarray]] = {
 LEARNED: dict[str, tuple[Any, np.ndarray]] = {
     "normalised rnd": (Normalised(RND, near), VECTORS),
     "ensemble": (Ensemble(mlp(6, 16, 2), optax.adam(1e-2), 5), VECTORS),
+    "rnd of equinox's MLP": (Rnd(perceptron, perceptron, optax.adam(1e-2)), VECTORS),
+    "ensemble of equinox's MLPs": (Ensemble(perceptron, optax.adam(1e-2), 5), VECTORS),
 }
 NAMES = [*TABLES, *LEARNED]
 

@@ -85,10 +85,31 @@ def test_normalising_what_is_never_uncertain():
     assert jax.jit(lambda x: novelty.variance(novelty.init(KEY), x))(jnp.int32(4)) == 0
 
 
-def test_networks_hold_arrays_alone():
-    perceptron = lambda key: eqx.nn.MLP(3, 4, 8, 1, key=key)  # noqa: E731
-    with pytest.raises(ValueError, match=r"leaves must be arrays.*activation.*static field"):
-        jax.eval_shape(Rnd(perceptron, mlp(3, 8, 4), optax.sgd(0.1)).init, KEY)
+class Shuffled(eqx.Module):
+    """Beside its parameters it has an array of integers, drawn from the key, and a function."""
+
+    order: jax.Array
+    body: eqx.nn.MLP
+
+    def __call__(self, x):
+        return self.body(x[self.order])
+
+
+def shuffled(key):
+    return Shuffled(jax.random.permutation(key, 3), eqx.nn.MLP(3, 4, 8, 1, jax.nn.tanh, key=key))
+
+
+def test_a_network_may_hold_functions_and_integers():
+    """An `eqx.nn.MLP` keeps its activations as leaves: the state has none, and is called as the network is."""
+    rnd = Rnd(shuffled, shuffled, optax.adam(1e-2))
+    keys, x = jax.random.split(KEY), jnp.array([1.0, 2.0, 3.0])
+    state = jax.jit(rnd.init)(KEY)
+    assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(state))
+    by_hand = jnp.sum(jnp.square(shuffled(keys[0])(x) - shuffled(keys[1])(x)))
+    np.testing.assert_allclose(rnd.variance(state, x), by_hand, rtol=1e-5)
+    new = jax.jit(rnd.update)(state, x[None], jnp.array([True]))
+    np.testing.assert_array_equal(new.predictor.order, state.predictor.order)
+    assert rnd.variance(new, x) < rnd.variance(state, x)
 
 
 def test_networks_have_as_many_outputs():

@@ -15,7 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
 
-from emcts.envs.base import Environment, Outcome, State, is_deterministic, is_on_host, missing_members
+from emcts.envs.base import (
+    Environment,
+    HostEnvironment,
+    Outcome,
+    State,
+    is_deterministic,
+    is_on_host,
+    missing_members,
+)
 from emcts.envs.rollout import QUICK_TO_COMPILE, Randomness, Rollout, compiled_rollout, draw
 from emcts.types import Key
 
@@ -73,6 +81,8 @@ def check(
     over = np.asarray(played.outcome.over)
     ended = int(over.sum()) if resets else int(over[:, -1].sum())
     if is_on_host(env):
+        if isinstance(env, HostEnvironment):
+            env.close()  # those simulators are not needed any more
         return Checked(episodes * steps, ended, random=True, random_steps=True, paying=_paying(played))
     _check_repeatable(env, random, played, samples)
     # The same starts and actions with the step keys of other episodes.
@@ -162,7 +172,7 @@ def _check_legal(env: Environment[State], played: Rollout[State]) -> None:
     if not legal.any(axis=-1).all():
         raise ContractError("legal", "a state has no legal action at all")
     tried = ~legal.all(axis=-1)
-    if not tried.any():
+    if not tried.any() or is_on_host(env):
         return
     noise = np.random.default_rng(0).random(legal.shape)
     illegal = np.where(legal, -1.0, noise).argmax(axis=-1).astype(np.int32)

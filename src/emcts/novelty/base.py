@@ -18,7 +18,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Array, Bool, Float, Int, Integer, Shaped
 
-from emcts.types import Key
+from emcts.types import Key, Scalar
 
 State = TypeVar("State")
 Readable = TypeVar("Readable", contravariant=True)
@@ -57,6 +57,15 @@ class Fitted(Novelty[State], Protocol[State]):
 
 
 @runtime_checkable
+class FromSample(Novelty[State], Protocol[State]):
+    """An estimator that starts from a sample of inputs, if there is one."""
+
+    def init_from(self, key: Key, sample: Shaped[Array, "P ..."]) -> State:
+        """The state in which nothing was seen, for inputs like those of the sample."""
+        ...
+
+
+@runtime_checkable
 class CountsSeen(Protocol[Readable]):
     """An estimator that reports how many different `x` were seen."""
 
@@ -73,6 +82,11 @@ class Table(CountsSeen[Readable], Protocol[Readable]):
 
 
 @runtime_checkable
+class NoveltyTable(Novelty[State], Table[State], Protocol[State]):
+    """A novelty estimator that is a table."""
+
+
+@runtime_checkable
 class RewardNovelty(Novelty[State], Protocol[State]):
     """An estimator for the indices of a finite environment that also records their rewards, which may have noise."""
 
@@ -82,9 +96,29 @@ class RewardNovelty(Novelty[State], Protocol[State]):
         """The state once the transitions in the mask had these rewards."""
         ...
 
-    def reward_variances(self, state: State) -> Float[Array, "N"]:
-        """The variance of the mean reward of every index."""
+    def reward_variances(self, state: State, variance_unit: Scalar = 1.0) -> Float[Array, "N"]:
+        """The variance of the mean reward of every index: its novelty, in terms of `variance_unit`, and its noise."""
         ...
+
+
+def init_from(novelty: Novelty[State], key: Key, sample: Shaped[Array, "P ..."]) -> State:
+    """The first state of an estimator, which starts from the sample if it can."""
+    return novelty.init_from(key, sample) if isinstance(novelty, FromSample) else novelty.init(key)
+
+
+def fit_to_targets(
+    novelty: Novelty[State],
+    state: State,
+    xs: Shaped[Array, "B ..."],
+    targets: Float[Array, "B D"],
+    mask: Bool[Array, "B"],
+) -> State:
+    """The state of an estimator that was fitted to targets; raises for one that has none."""
+    if not isinstance(novelty, Fitted):
+        raise ValueError(
+            f"{type(novelty).__name__} cannot be fitted to targets: give an estimator with `fit` (Ensemble)"
+        )
+    return novelty.fit(state, xs, targets, mask)
 
 
 def check_scale(scale: float) -> None:

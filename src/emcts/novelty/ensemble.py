@@ -13,9 +13,11 @@ from emcts.novelty.base import check_scale
 from emcts.novelty.network import (
     NetworkFactory,
     NetworkT,
+    draw_arrays,
     gradient_step,
-    make_network,
+    parameters,
     squared_error,
+    with_functions,
     zero_masked,
 )
 from emcts.types import Key, Replaceable, record
@@ -25,7 +27,7 @@ _BOOTSTRAP = 0.5  # the probability that a member is trained on a row
 
 @record
 class EnsembleState(Replaceable, Generic[NetworkT]):
-    """Members and their fixed priors, stacked, and the seed and count from which bootstrap masks are drawn."""
+    """The arrays of members and fixed priors, stacked, and the seed and count that bootstrap masks are drawn from."""
 
     members: NetworkT
     priors: NetworkT
@@ -40,7 +42,7 @@ class Ensemble(Generic[NetworkT]):
 
     A prediction is the output of a member plus `prior_scale` times that of a random network that never changes. All
     members are trained on the same targets (zero, unless `fit` is given others), each on its own half of the rows,
-    drawn anew for each update. `member` draws a network from a key: a callable pytree of arrays, from `x` to a vector.
+    drawn anew for each update. `member` draws a network from a key, such as an `eqx.nn.MLP`, that maps `x` to a vector.
     """
 
     member: NetworkFactory[NetworkT]
@@ -58,14 +60,12 @@ class Ensemble(Generic[NetworkT]):
 
     def init(self, key: Key) -> EnsembleState[NetworkT]:
         member_key, prior_key, seed_key = jax.random.split(key, 3)
-        members = jax.vmap(lambda key: make_network(self.member, key))(
-            jax.random.split(member_key, self.size)
-        )
-        priors = jax.vmap(lambda key: make_network(self.member, key))(jax.random.split(prior_key, self.size))
+        members = jax.vmap(lambda key: draw_arrays(self.member, key))(jax.random.split(member_key, self.size))
+        priors = jax.vmap(lambda key: draw_arrays(self.member, key))(jax.random.split(prior_key, self.size))
         return EnsembleState(
             members=members,
             priors=priors,
-            optimiser_states=jax.vmap(self.optimiser.init)(members),
+            optimiser_states=jax.vmap(self.optimiser.init)(parameters(members)),
             seed=jax.random.bits(seed_key, (), jnp.uint32),
             num_updates=Counter.of(0),
         )
@@ -114,4 +114,5 @@ class Ensemble(Generic[NetworkT]):
         )
 
     def _predict(self, member: NetworkT, prior: NetworkT, x: Shaped[Array, "..."]) -> Float[Array, "D"]:
-        return member(x) + self.prior_scale * prior(x)
+        whole, random = (with_functions(self.member, arrays) for arrays in (member, prior))
+        return whole(x) + self.prior_scale * random(x)

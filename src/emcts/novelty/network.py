@@ -1,8 +1,15 @@
-"""The networks of learned estimators, and one step of their training."""
+"""The networks of learned estimators, and one step of their training.
 
+A network is any callable pytree, such as an `equinox.Module`: `eqx.nn.MLP` keeps its activations as leaves, others make
+them static. The state of an estimator has the arrays alone; the rest comes from the factory again whenever the network
+is called.
+"""
+
+import functools
 from collections.abc import Callable
 from typing import Protocol, TypeVar, runtime_checkable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +23,7 @@ RowsT = TypeVar("RowsT")  # a pytree of arrays [B, ...]
 
 @runtime_checkable
 class Network(Protocol):
-    """A pytree of arrays that is called with one `x` and returns a vector."""
+    """A pytree that is called with one `x` and returns a vector."""
 
     def __call__(self, x: Shaped[Array, "..."], /) -> Float[Array, "D"]: ...
 
@@ -25,16 +32,33 @@ NetworkT = TypeVar("NetworkT", bound=Network)
 NetworkFactory = Callable[[Key], NetworkT]
 
 
-def make_network(factory: NetworkFactory[NetworkT], key: Key) -> NetworkT:
-    """A network drawn from `key`, whose leaves are checked to be arrays, as `vmap` and checkpoints need."""
-    network = factory(key)
-    for path, leaf in jax.tree_util.tree_leaves_with_path(network):
-        if not isinstance(leaf, jax.Array | np.ndarray):
-            raise ValueError(
-                f"a network's leaves must be arrays, got {leaf!r} at {jax.tree_util.keystr(path)}: "
-                "make it a static field, or call the activation in __call__"
-            )
+def draw_arrays(factory: NetworkFactory[NetworkT], key: Key) -> NetworkT:
+    """The arrays of a network drawn from `key`, with None in place of all its other leaves."""
+    arrays: NetworkT = eqx.filter(factory(key), _is_array)
+    return jax.tree.map(jnp.asarray, arrays)
+
+
+def with_functions(factory: NetworkFactory[NetworkT], arrays: NetworkT) -> NetworkT:
+    """The network of `draw_arrays`, or of their trained values, complete and ready to be called."""
+    network: NetworkT = eqx.combine(arrays, _functions(factory))
     return network
+
+
+@functools.lru_cache(maxsize=64)
+def _functions(factory: NetworkFactory[NetworkT]) -> PyTree:
+    """All leaves of a network but its arrays. They are the same for every key."""
+    network = eqx.filter_eval_shape(factory, jax.random.key(0))
+    return eqx.filter(network, lambda leaf: not _is_array(leaf))
+
+
+def _is_array(leaf: object) -> bool:
+    return isinstance(leaf, jax.Array | np.ndarray | jax.ShapeDtypeStruct)
+
+
+def parameters(network: NetworkT) -> NetworkT:
+    """What an optimiser changes: the arrays of floats."""
+    floats: NetworkT = eqx.filter(network, eqx.is_inexact_array)
+    return floats
 
 
 def squared_error(prediction: Float[Array, "..."], target: Float[Array, "..."]) -> Float[Array, ""]:
@@ -56,15 +80,19 @@ def gradient_step(
     mask: Bool[Array, "B"],
 ) -> tuple[NetworkT, PyTree]:
     """One step of the optimiser on the mean error of the rows in the mask; without any row, nothing changes."""
+    old = parameters(network)
 
-    def loss(network: NetworkT) -> Float[Array, ""]:
-        errors = jax.vmap(error, (None, 0))(network, rows)
+    def loss(floats: NetworkT) -> Float[Array, ""]:
+        errors = jax.vmap(error, (None, 0))(eqx.combine(floats, network), rows)
         return jnp.sum(jnp.where(mask, errors, 0)) / jnp.maximum(jnp.sum(mask), 1)
 
-    updates, new_state = optimiser.update(jax.grad(loss)(network), optimiser_state, network)
-    trained = optax.apply_updates(network, updates), new_state
+    updates, new_state = optimiser.update(jax.grad(loss)(old), optimiser_state, old)
+    trained = optax.apply_updates(old, updates), new_state
     # An optimiser with momentum changes parameters even without a gradient.
-    return jax.tree.map(lambda new, old: jnp.where(mask.any(), new, old), trained, (network, optimiser_state))
+    floats, new_state = jax.tree.map(
+        lambda new, old: jnp.where(mask.any(), new, old), trained, (old, optimiser_state)
+    )
+    return eqx.combine(floats, network), new_state
 
 
 def zero_masked(xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]) -> Shaped[Array, "B ..."]:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Shaped
 
-from emcts.novelty.base import Fitted, Novelty, State, check_scale
+from emcts.novelty.base import Novelty, State, check_scale, fit_to_targets, init_from
 from emcts.types import Key, Replaceable, record
 
 
@@ -47,8 +47,9 @@ class Normalised(Generic[State]):
 
     def init(self, key: Key) -> NormalisedState[State]:
         novelty_key, probe_key = jax.random.split(key)
-        inner = self.novelty.init(novelty_key)
-        variances = jax.vmap(self.novelty.variance, (None, 0))(inner, self.probes(probe_key))
+        sample = self.probes(probe_key)
+        inner = init_from(self.novelty, novelty_key, sample)
+        variances = jax.vmap(self.novelty.variance, (None, 0))(inner, sample)
         # The variance of an estimator that is never uncertain stays 0 instead of becoming 0 / 0.
         return NormalisedState(inner, jnp.maximum(jnp.mean(variances), jnp.finfo(variances.dtype).tiny))
 
@@ -71,8 +72,4 @@ class Normalised(Generic[State]):
         mask: Bool[Array, "B"],
     ) -> NormalisedState[State]:
         """The state once `novelty` was fitted to the targets, if it can be."""
-        if not isinstance(self.novelty, Fitted):
-            raise ValueError(
-                f"{type(self.novelty).__name__} cannot be fitted to targets: give an estimator with `fit` (Ensemble)"
-            )
-        return state.replace(inner=self.novelty.fit(state.inner, xs, targets, mask))
+        return state.replace(inner=fit_to_targets(self.novelty, state.inner, xs, targets, mask))

@@ -11,9 +11,11 @@ from emcts.novelty.base import check_scale
 from emcts.novelty.network import (
     NetworkFactory,
     NetworkT,
+    draw_arrays,
     gradient_step,
-    make_network,
+    parameters,
     squared_error,
+    with_functions,
     zero_masked,
 )
 from emcts.types import Key, Replaceable, record
@@ -21,7 +23,7 @@ from emcts.types import Key, Replaceable, record
 
 @record
 class RndState(Replaceable, Generic[NetworkT]):
-    """The predictor, which is trained, and the random target, which never changes."""
+    """The arrays of the predictor, which is trained, and of the random target, which never changes."""
 
     predictor: NetworkT
     target: NetworkT
@@ -32,7 +34,7 @@ class RndState(Replaceable, Generic[NetworkT]):
 class Rnd(Generic[NetworkT]):
     """eta = scale times the squared distance of the predictor's output from the target's.
 
-    `predictor` and `target` draw a network from a key: a callable pytree of arrays, from `x` to a vector.
+    `predictor` and `target` draw a network from a key, such as an `eqx.nn.MLP`, that maps `x` to a vector.
     """
 
     predictor: NetworkFactory[NetworkT]
@@ -45,12 +47,12 @@ class Rnd(Generic[NetworkT]):
 
     def init(self, key: Key) -> RndState[NetworkT]:
         predictor_key, target_key = jax.random.split(key)
-        predictor = make_network(self.predictor, predictor_key)
-        target = make_network(self.target, target_key)
-        return RndState(predictor, target, self.optimiser.init(predictor))
+        predictor = draw_arrays(self.predictor, predictor_key)
+        target = draw_arrays(self.target, target_key)
+        return RndState(predictor, target, self.optimiser.init(parameters(predictor)))
 
     def variance(self, state: RndState[NetworkT], x: Shaped[Array, "..."]) -> Float[Array, ""]:
-        return self.scale * squared_error(state.predictor(x), state.target(x))
+        return self.scale * self._error(state.predictor, state.target, x)
 
     def update(
         self, state: RndState[NetworkT], xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]
@@ -58,9 +60,14 @@ class Rnd(Generic[NetworkT]):
         """One step of the optimiser on the mean squared distance."""
 
         def error(predictor: NetworkT, x: Shaped[Array, "..."]) -> Float[Array, ""]:
-            return squared_error(predictor(x), state.target(x))
+            return self._error(predictor, state.target, x)
 
         predictor, optimiser_state = gradient_step(
             self.optimiser, error, state.predictor, state.optimiser_state, zero_masked(xs, mask), mask
         )
         return state.replace(predictor=predictor, optimiser_state=optimiser_state)
+
+    def _error(self, predictor: NetworkT, target: NetworkT, x: Shaped[Array, "..."]) -> Float[Array, ""]:
+        return squared_error(
+            with_functions(self.predictor, predictor)(x), with_functions(self.target, target)(x)
+        )

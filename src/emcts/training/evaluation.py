@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from emcts.envs.base import AnyEnvironment, GoalEnvironment, Outcome, is_success
+from emcts.envs.base import AnyEnvironment, GoalEnvironment, HostEnvironment, Outcome, is_success
 from emcts.types import Key, Replaceable, record
 
 
@@ -95,6 +95,8 @@ def play_episodes(
 
     `policy` chooses actions for a batch of states.
     """
+    if isinstance(env, HostEnvironment):
+        env = env.limited(max_steps)  # so that the simulators of episodes that are cut off are free again
     init_key, play_key = jax.random.split(key)
 
     def unfinished(episodes: _Episodes) -> Bool[Array, ""]:

@@ -51,13 +51,19 @@ class RolloutStats(Replaceable):
 
 @runtime_checkable
 class UpdateStats(Protocol):
-    """The losses of an update: their weighted total, and a record of its parts."""
+    """The losses of an update: their weighted total, and a record of its parts.
+
+    `clipped_targets` is the fraction of targets that the networks cannot represent, None if they can represent any.
+    """
 
     @property
     def total(self) -> Float[Array, "..."]: ...
 
     @property
     def losses(self) -> PyTree: ...
+
+    @property
+    def clipped_targets(self) -> Float[Array, "..."] | None: ...
 
 
 @dataclasses.dataclass(frozen=True)

@@ -40,8 +40,8 @@ def experience() -> Transition:
     _, sampled = jax.vmap(ENV.step)(jax.tree.map(repeated, before), repeated(action), keys)
     reward = jnp.where(repeated(goal), LOW_REWARD, sampled.reward)
     valid = ~repeated(goal) | (jnp.arange(PAIRS * VISITS) < PAIRS)
-    before, action, after, over = jax.tree.map(repeated, (before, action, after, outcome.over))
-    return Transition(before, action, reward, after, over, valid)
+    before, action, after, outcome = jax.tree.map(repeated, (before, action, after, outcome))
+    return Transition(before, action, reward, after, outcome.terminated, outcome.truncated, valid)
 
 
 def model(novelty: Novelty) -> Any:

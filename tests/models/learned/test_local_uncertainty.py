@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +20,7 @@ from emcts.models.learned.local_uncertainty import (
     LocalUncertainty,
     PlannedTransition,
     TrueStateNovelty,
+    with_action,
 )
 from emcts.novelty import Counts, Ensemble, Normalised, Rnd
 from emcts.types import Key
@@ -51,11 +53,15 @@ def latent_novelty() -> LatentNovelty:
 
 
 @functools.cache
-def disagreement() -> LocalUncertainty:
-    ensemble = Ensemble(
+def disagreement_ensemble() -> Ensemble[Any]:
+    return Ensemble(
         lambda key: mlp(INPUTS, (32, 2 * ENV.size), key=key, indexed=False), optax.adam(1e-2), size=4
     )
-    return EnsembleDisagreement(Normalised(ensemble, probes))
+
+
+@functools.cache
+def disagreement() -> LocalUncertainty:
+    return EnsembleDisagreement(Normalised(disagreement_ensemble(), probes))
 
 
 MAKERS: list[Callable[[], LocalUncertainty]] = [true_states, latent_novelty, disagreement]
@@ -69,7 +75,8 @@ def encode(state: PyTree) -> Float[Array, "latent"]:
 def transitions(cells: Int[Array, "B"], actions: Int[Array, "B"]) -> Transition:
     before = jax.tree.map(lambda leaf: leaf[cells], CELLS)
     after, outcome = jax.vmap(ENV.step, in_axes=(0, 0, None))(before, actions, KEY)
-    return Transition(before, actions, outcome.reward, after, outcome.over, jnp.ones(actions.shape, bool))
+    valid = jnp.ones(actions.shape, bool)
+    return Transition(before, actions, outcome.reward, after, outcome.terminated, outcome.truncated, valid)
 
 
 EVERY = transitions(jnp.repeat(jnp.arange(ENV.num_states), 2), jnp.tile(jnp.arange(2), ENV.num_states))
@@ -146,3 +153,23 @@ def test_disagreement_needs_an_estimator_that_is_fitted_to_targets() -> None:
     local_uncertainty = EnsembleDisagreement(latent_novelty().novelty)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="Rnd .* targets: give"):
         local_uncertainty.update(ENV, encode, local_uncertainty.novelty.init(KEY), EXPERIENCED)
+
+
+def test_an_end_by_the_rules_is_a_state_of_its_own_and_a_cut_off_is_not() -> None:
+    """Members predict zeros behind an end by the rules, and the state that was reached behind a time limit."""
+    local_uncertainty = disagreement()
+    start = local_uncertainty.novelty.init(KEY)
+    ensemble = disagreement_ensemble()
+    first, last = transitions(jnp.array([0]), jnp.array([1])), transitions(jnp.array([8]), jnp.array([1]))
+    assert last.terminated[0]
+    cut_off = first.replace(truncated=jnp.array([True]))
+
+    def predicted(experienced: Transition) -> np.ndarray:
+        state = updated(local_uncertainty, start, experienced, 300)
+        before = jax.tree.map(lambda leaf: leaf[0], experienced.before)
+        x = with_action(encode(before), experienced.action[0], ENV.num_actions)
+        return np.asarray(ensemble.predictions(state.inner, x)).mean(axis=0)
+
+    reached = encode(jax.tree.map(lambda leaf: leaf[0], first.after))
+    np.testing.assert_allclose(predicted(cut_off), reached, atol=0.1)
+    np.testing.assert_allclose(predicted(last), 0, atol=0.1)

@@ -28,10 +28,10 @@ EVALUATION = EvaluationSettings(every=2_560, episodes=8)
 SIMULATOR = Settings(
     steps=STEPS,
     env=EnvOptions(),
-    model=NetworkSettings(width=64),
+    model=NetworkSettings(width=64, support="wide"),
     search=replace(gumbel.SEARCH, simulations=16),
     exploration=gumbel.EXPLORATION,
-    novelty=replace(gumbel.NOVELTY, kind=None, max_variance=None, leaf_horizon=None),
+    novelty=replace(gumbel.NOVELTY, kind=None, reward_range=None, max_variance=None, leaf_horizon=None),
     targets=gumbel.TARGETS,
     replay=ReplaySettings(batch_size=256, priority="value-error"),
     schedule=SCHEDULE,
@@ -43,12 +43,17 @@ LEARNED = Settings(
     steps=STEPS,
     env=EnvOptions(),
     model=LearnedModelSettings(
-        latent=64, representation=(64,), dynamics=(64, 64), heads=(64,), ube_head=(64,)
+        latent=64, representation=(64,), dynamics=(64, 64), heads=(64,), ube_head=(64,), support="wide"
     ),
     search=replace(gumbel.SEARCH, simulations=16),
     exploration=gumbel.EXPLORATION,
     novelty=replace(
-        gumbel.DISAGREEMENT, kind=None, max_variance=None, leaf_horizon=None, ensemble_hidden=(64, 64)
+        gumbel.DISAGREEMENT,
+        kind=None,
+        reward_range=None,
+        max_variance=None,
+        leaf_horizon=None,
+        ensemble_hidden=(64, 64),
     ),
     targets=gumbel.TARGETS,
     replay=ReplaySettings(batch_size=64, sequence=5, priority="value-error"),

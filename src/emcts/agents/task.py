@@ -13,6 +13,7 @@ from emcts.envs.base import (
     AnyEnvironment,
     FiniteEnvironment,
     GoalEnvironment,
+    HostEnvironment,
     is_deterministic,
     is_on_host,
 )
@@ -208,6 +209,8 @@ def try_out(env: AnyEnvironment, max_steps: int) -> Findings:
         max_steps=min(max_steps, RANDOM_STEPS),
         seconds=RANDOM_SECONDS,
     )
+    if isinstance(env, HostEnvironment):
+        env.close()
     return Findings(deterministic, float(returns.max()))
 
 

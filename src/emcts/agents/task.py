@@ -5,17 +5,26 @@ import math
 from collections.abc import Callable, Mapping
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree, Shaped
 
 from emcts.agents.settings import EvaluationSettings
-from emcts.envs.base import AnyEnvironment, FiniteEnvironment, is_deterministic, is_on_host
+from emcts.envs.base import (
+    AnyEnvironment,
+    FiniteEnvironment,
+    NoveltyEnvironment,
+    is_deterministic,
+    is_on_host,
+)
 from emcts.models.evaluators import NoveltyInput
 from emcts.models.networks import InputSpec
+from emcts.registry import lookup
 from emcts.training.env_factory import EnvFactory, SharedEnv
 from emcts.training.evaluation import SolvedFraction, episodes_solved
 from emcts.training.learner import EvaluationConfig
 from emcts.types import JSON
 
+WHOLE = "observation"  # the novelty input that is the whole observation
 UNKNOWN_MAX_STEPS = 1000  # of an evaluation episode, where nothing bounds it
 
 
@@ -39,7 +48,36 @@ class Anchor:
 
 def flat_observation(env: AnyEnvironment, state: PyTree) -> Shaped[Array, "F"]:
     """Returns the whole observation as a vector."""
-    return env.observe(state).reshape(-1)
+    return flat(env.observe(state))
+
+
+def flat(arrays: PyTree[Array]) -> Shaped[Array, "F"]:
+    """Returns the elements of all arrays as one vector, of the dtype that they have in common."""
+    return jnp.concatenate([leaf.reshape(-1) for leaf in jax.tree.leaves(arrays)])
+
+
+def novelty_inputs(env: AnyEnvironment) -> Mapping[str, NoveltyInput]:
+    """Returns by name what of a state can be novel: what the environment names, the observation, and its parts.
+
+    The first is the default. Parts are those of an observation that is a dictionary.
+    """
+    observed = jax.eval_shape(env.observe, jax.eval_shape(env.init, jax.random.key(0)))
+    parts = observed if isinstance(observed, Mapping) else {}
+    named = env.novelty_inputs if isinstance(env, NoveltyEnvironment) else {}
+    return {
+        **{name: _named(name) for name in named},
+        WHOLE: flat_observation,
+        **{name: _part(name) for name in parts if name != WHOLE},
+    }
+
+
+def _named(name: str) -> NoveltyInput:
+    """Reads the environment at hand: each seed may have its own."""
+    return lambda env, state: env.novelty_inputs[name](state)
+
+
+def _part(name: str) -> NoveltyInput:
+    return lambda env, state: flat(env.observe(state)[name])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +94,7 @@ class Task:
     solved: SolvedFraction | None = None
     bounded_returns: bool = False
     novelty_inputs: Mapping[str, NoveltyInput] = dataclasses.field(
-        default_factory=lambda: {"observation": flat_observation}
+        default_factory=lambda: {WHOLE: flat_observation}
     )
     anchor: Anchor | None = None
     deterministic: bool | None = None  # None: what the environment says
@@ -87,6 +125,14 @@ class Task:
             return InputSpec(num_indices=env.num_states)
         return InputSpec(jax.eval_shape(env.observe, self.example_state()).shape)
 
+    def novelty_input(self, names: str | None) -> NoveltyInput:
+        """Returns what of a state can be novel: an input by its name, or several joined by +, as one vector."""
+        inputs = self.novelty_inputs
+        chosen = [lookup(inputs, name, "novelty.input") for name in (names or next(iter(inputs))).split("+")]
+        if len(chosen) == 1:
+            return chosen[0]
+        return lambda env, state: flat([input_of(env, state) for input_of in chosen])
+
     def evaluation(self, settings: EvaluationSettings) -> EvaluationConfig:
         """Returns how agents are evaluated on this task."""
         max_steps = self.max_steps if settings.max_steps is None else settings.max_steps
@@ -109,6 +155,7 @@ def make_task(
         env_factory=SharedEnv(env),
         max_steps=_longest_episode(env) if max_steps is None else max_steps,
         solved=episodes_solved,
+        novelty_inputs=novelty_inputs(env),
         deterministic=deterministic,
     )
 

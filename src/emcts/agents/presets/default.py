@@ -8,11 +8,13 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from emcts.agents.bdqn.settings import BdqnSettings
+from emcts.agents.novelty import default_kind
 from emcts.agents.presets import gumbel
 from emcts.agents.settings import (
     EvaluationSettings,
     LearnedModelSettings,
     NetworkSettings,
+    NoveltySettings,
     ReplaySettings,
     ScheduleSettings,
     Settings,
@@ -75,12 +77,12 @@ def fill_open(settings: SettingsT, task: Task) -> SettingsT:
     if evaluation.max_steps is None:
         filled = replace(filled, evaluation=replace(evaluation, max_steps=task.max_steps))
     if isinstance(filled, Settings):
+        filled = replace(filled, novelty=_with_estimator(filled, task))
         novelty = filled.novelty
         filled = replace(
             filled,
             novelty=replace(
                 novelty,
-                kind=_novelty_kind(filled, task) if novelty.kind is None else novelty.kind,
                 leaf_horizon=_leaf_horizon(filled) if novelty.leaf_horizon is None else novelty.leaf_horizon,
                 max_variance=1.0
                 if novelty.max_variance is None and task.bounded_returns
@@ -96,11 +98,15 @@ def default_settings(task: Task, steps: int) -> Settings[EnvOptions, NetworkSett
     return fill_open(replace(SIMULATOR, steps=steps), task)
 
 
-def _novelty_kind(settings: Settings[Any, Any], task: Task) -> str:
-    """Counts where states are few; of other states a hash of the observation, or of latent ones an ensemble."""
-    if isinstance(settings.model, LearnedModelSettings):
-        return "ensemble"
-    return "counts" if task.is_finite else "hash-counts"
+def _with_estimator(settings: Settings[Any, Any], task: Task) -> NoveltySettings:
+    """The novelty settings with an estimator that suits the observation, where they leave it open."""
+    novelty = settings.novelty
+    if novelty.kind is not None and None not in (novelty.hash, novelty.bins):
+        return novelty
+    learned = isinstance(settings.model, LearnedModelSettings)
+    changes = default_kind(task, learned=learned, kind=novelty.kind, input_name=novelty.input)
+    left_open: Any = {name: value for name, value in changes.items() if getattr(novelty, name) is None}
+    return replace(novelty, **left_open)
 
 
 def _leaf_horizon(settings: Settings[Any, Any]) -> str:

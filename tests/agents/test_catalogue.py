@@ -107,7 +107,7 @@ def test_code_that_a_folder_names_is_not_run() -> None:
         with pytest.raises(ValueError, match=f"if you trust it, add --env-from {REFERENCE}"):
             call(REFERENCE, "az", settings)
     with pytest.raises(ValueError, match="there is no module no_such_module"):
-        installed(named=[REFERENCE]).resolve(REFERENCE, "az", settings)
+        installed((REFERENCE,)).resolve(REFERENCE, "az", settings)
 
 
 def test_a_broken_rule_is_found_before_a_run() -> None:

@@ -18,6 +18,7 @@ from emcts.envs import (
     RegretEnvironment,
     RenderableEnvironment,
     Subleq,
+    auto_reset,
     time_limit,
 )
 from emcts.envs.base import artifact_of, is_on_host, is_success, pack_state, tree_where, unpack_state
@@ -80,14 +81,12 @@ def test_states_are_stored_whole_and_without_artifacts_by_default():
     assert artifact_of(env, state) == ()
 
 
-def test_steps_that_call_python_run_on_the_host():
+def test_an_environment_says_that_its_simulator_runs_on_the_host():
     class OnHost(KeyCorridor):
-        def step(self, state, action, key):
-            after, outcome = super().step(state, action, key)
-            here = jax.ShapeDtypeStruct((), jnp.int32)
-            return after.replace(position=jax.pure_callback(lambda x: x, here, after.position)), outcome
+        on_host = True
 
-    assert is_on_host(time_limit(OnHost(), 9))
+    assert is_on_host(OnHost())
+    assert is_on_host(auto_reset(OnHost()))
     assert not is_on_host(time_limit(KeyCorridor(), 9))
 
 

@@ -59,8 +59,8 @@ def test_states_are_those_of_legal_actions() -> None:
 
 def test_actions_are_repeated_in_some_episodes() -> None:
     """An episode of single random actions is soon about 11 from its start, one of actions for eight steps about 32."""
-    place = jax.vmap(lambda key: random_states(Line(), key).place)(jax.random.split(KEY, 8))
-    place = np.asarray(place).reshape(8, 16, 16)
+    places = jax.vmap(lambda key: random_states(Line(), key).place)(jax.random.split(KEY, 8))
+    place = np.asarray(places).reshape(8, 16, 16)
     moved = np.sqrt(np.mean((place - np.round(place / 100) * 100)[:, :, -1] ** 2, axis=0))
     assert moved[3::4].mean() > 2 * moved[::4].mean()
 

@@ -9,13 +9,17 @@ import pytest
 from jaxtyping import Array, Float
 
 from emcts.models.codecs import (
+    SUPPORTS,
     Categorical,
     Codec,
     Continuation,
     MeanCategorical,
     Policy,
+    ScalarCodec,
+    Symlog,
     Tanh,
     Unit,
+    logarithmic,
     squash,
     support,
     unsquash,
@@ -26,6 +30,9 @@ VALUES = np.array([-117.0, -30.5, -1.0, -0.00025, -1e-6, 0.0, 1e-6, 0.0001, 0.25
 
 
 PLAIN = Categorical(10)
+SUPPORTS_OF_BOTH_KINDS = [
+    support(name, deterministic=deterministic) for name in SUPPORTS for deterministic in (True, False)
+]
 
 
 @functools.partial(jax.jit, static_argnames="codec")
@@ -52,7 +59,7 @@ def test_the_support_ends_at_117() -> None:
     np.testing.assert_allclose(predicted(jnp.array([500.0, 1e6, -500.0])), [ends, ends, -ends], rtol=1e-5)
 
 
-@pytest.mark.parametrize("codec", [Categorical(10), MeanCategorical(10)])
+@pytest.mark.parametrize("codec", SUPPORTS_OF_BOTH_KINDS)
 def test_the_mean_of_two_hot_is_the_target(codec: Categorical) -> None:
     values = jnp.asarray(VALUES[1:-1], jnp.float32)
     np.testing.assert_allclose(predicted(values, codec), VALUES[1:-1], rtol=1e-5, atol=2e-7)
@@ -61,23 +68,60 @@ def test_the_mean_of_two_hot_is_the_target(codec: Categorical) -> None:
     assert np.all(np.sum(np.asarray(hot) > 0, axis=1) <= 2)
 
 
-@pytest.mark.parametrize("codec", [Categorical(10), MeanCategorical(10)])
+@pytest.mark.parametrize("codec", SUPPORTS_OF_BOTH_KINDS)
 def test_small_step_costs_are_resolved(codec: Categorical) -> None:
     costs = -0.01 / np.array([10, 40, 100])
     np.testing.assert_allclose(predicted(jnp.asarray(costs, jnp.float32), codec), costs, rtol=2e-3)
 
 
+@pytest.mark.parametrize("codec", [*SUPPORTS_OF_BOTH_KINDS, Categorical(1), MeanCategorical(30)])
+def test_an_untrained_head_predicts_exactly_zero(codec: Categorical) -> None:
+    assert float(jax.jit(codec.decode)(jnp.zeros(codec.size))) == 0.0
+
+
 @pytest.mark.parametrize("deterministic", [True, False])
-def test_an_untrained_head_predicts_exactly_zero(deterministic: bool) -> None:
-    for limit in [1, 10, 30]:
-        codec = support(limit, deterministic=deterministic)
-        assert float(jax.jit(codec.decode)(jnp.zeros(2 * limit + 1))) == 0.0
+def test_the_wide_support_represents_returns_of_any_range(deterministic: bool) -> None:
+    codec = support("wide", deterministic=deterministic)
+    values = np.array([-1e6, -200.0, -2.0, -0.01, 0.0, 0.01, 0.5, 10.0, 500.0, 123_456.0, 1e6], np.float32)
+    np.testing.assert_allclose(predicted(jnp.asarray(values), codec), values, rtol=1e-4, atol=1e-7)
+    clipped = predicted(jnp.array([3e6, -3e6]), codec)
+    np.testing.assert_allclose(clipped, [1e6, -1e6], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("codec", "inside", "outside"),
+    [
+        (PLAIN, [-117.0, 0.0, 117.0], [-118.0, 118.0]),
+        (support("wide", deterministic=True), [-9.9e5, 9.9e5], [-1.1e6, 1.1e6]),
+        (support("wide", deterministic=False), [-9.9e5, 9.9e5], [-1.1e6, 1.1e6]),
+        (Tanh(), [-1.0, 1.0], [-1.1, 1.1]),
+        (Unit(), [0.0, 1.0], [-0.1, 1.1]),
+    ],
+)
+def test_codecs_tell_what_they_can_represent(
+    codec: ScalarCodec, inside: list[float], outside: list[float]
+) -> None:
+    assert codec.represents(jnp.array(inside)).all()
+    assert not codec.represents(jnp.array(outside)).any()
+
+
+def test_a_support_in_another_unit_is_the_same_support_scaled() -> None:
+    values = jnp.array([-0.3, 0.0, 0.01, 7.0, 5e3])
+    one, scaled = logarithmic(1e6, 127), logarithmic(1024e6, 127, unit=1024.0)
+    np.testing.assert_array_equal(predicted(1024 * values, scaled), 1024 * predicted(values, one))
+
+
+def test_an_unknown_support_is_named() -> None:
+    with pytest.raises(ValueError, match="unknown model.support 'width'"):
+        support("width", deterministic=True)
+    with pytest.raises(ValueError, match="positive"):
+        Symlog(0.0)
 
 
 @pytest.mark.parametrize(("deterministic", "expected"), [(False, 1.0), (True, 0.896)])
 def test_a_head_trained_on_noisy_targets_predicts_their_mean(deterministic: bool, expected: float) -> None:
     """Cross-entropy is least at the mean of the targets' distributions."""
-    codec = support(10, deterministic=deterministic)
+    codec = support("paper", deterministic=deterministic)
 
     @jax.jit
     def prediction(key: Key) -> Float[Array, ""]:

@@ -56,6 +56,11 @@ def test_without_noise_nothing_is_uncertain(batch: int) -> None:
     assert not variances(5, recorded(5, xs, rewards, batch)).any()
 
 
+def test_large_rewards_without_noise_are_not_uncertain_either() -> None:
+    """Seen once each: how likely noise is must not be computed from the densities of no indices."""
+    assert not variances(4, recorded(4, [0, 1], [-128.0, 5e4])).any()
+
+
 def noisy_world(visits: int, seed: int, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What is said of indices that pay N(mean, 1), seen so often, and how far off their means are.
 

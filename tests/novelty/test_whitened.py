@@ -71,7 +71,7 @@ def test_inputs_of_any_dtype_and_shape_are_whitened_and_clipped(dtype: Any) -> N
 def test_rounding_errors_are_no_feature() -> None:
     sample = 1e6 + np.random.default_rng(0).choice([-0.0625, 0.0625], (32, 1)).astype(np.float32)
     moments = Moments.of(jnp.asarray(sample))
-    assert np.all(np.abs(jax.vmap(moments.whiten)(sample)) < 0.01)
+    assert np.all(np.abs(jax.vmap(moments.whiten)(jnp.asarray(sample))) < 0.01)
 
 
 def test_moments_follow_what_is_seen() -> None:

@@ -1,7 +1,6 @@
 """A trainer without learning: random numbers that look like training, in milliseconds."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -104,7 +103,8 @@ class ToyTrainer:
 
 @dataclass(frozen=True)
 class ToyCatalogue:
-    named: Sequence[str] = ()
+    named: tuple[str, ...] = ()
+    folder: str | None = None
 
     @property
     def environments(self) -> dict[str, str]:

@@ -1,7 +1,10 @@
 """What can be trained: the environments and the agents of this package, by name."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import functools
+import json
+import sys
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from jaxtyping import PyTree
@@ -16,9 +19,9 @@ from emcts.agents.presets import default as default_presets
 from emcts.agents.presets import minatar as minatar_presets
 from emcts.agents.presets import subleq as subleq_presets
 from emcts.agents.settings import Settings
-from emcts.agents.task import EnvOptions, Task, make_task
-from emcts.envs.base import AnyEnvironment, is_deterministic
-from emcts.envs.contract import check_shortly
+from emcts.agents.task import EnvOptions, Findings, Task, make_task, try_out
+from emcts.envs.base import AnyEnvironment
+from emcts.envs.contract import check_types
 from emcts.envs.minatar import GAMES
 from emcts.envs.references import Made, is_reference, limited, make, of_object, parse_reference
 from emcts.registry import lookup
@@ -94,6 +97,8 @@ class Registered:
 
     named: tuple[str, ...] = ()
     objects: Mapping[str, AnyEnvironment] = dataclasses.field(default_factory=dict)
+    findings: dict[str, Findings] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    """of environments that were tried, so that none is twice"""
 
     @property
     def environments(self) -> Mapping[str, str]:
@@ -121,13 +126,10 @@ class Registered:
         if not is_reference(environment):
             return settings.with_table_bits() if isinstance(settings, Settings) else settings
         task = self._task(environment, agent, settings)
-        checked = check_shortly(task.env, task.max_steps)
-        if settings.env.deterministic is None:
-            known = is_deterministic(task.env) or not (task.is_on_host or checked.random_steps)
-            settings = dataclasses.replace(
-                settings, env=dataclasses.replace(settings.env, deterministic=known)
-            )
-        return default_presets.fill_open(settings, self._task(environment, agent, settings))
+        key = json.dumps([environment, dataclasses.asdict(settings.env)])
+        if key not in self.findings:
+            self.findings[key] = try_out(task.env, task.max_steps)
+        return default_presets.fill_open(settings, dataclasses.replace(task, found=self.findings[key]))
 
     def compose(self, environment: str, agent: str, settings: AnySettings) -> Learner[PyTree]:
         """Makes the agent."""
@@ -149,7 +151,13 @@ class Registered:
             return ENVIRONMENTS[environment].task(settings.env)
         options: EnvOptions = settings.env
         made = self._make(environment, options)
-        task = make_task(made.env, max_steps=made.max_steps, deterministic=options.deterministic)
+        check_types(made.env)
+        task = make_task(
+            made.env,
+            max_steps=made.max_steps,
+            solved_return=made.solved_return,
+            deterministic=options.deterministic,
+        )
         if task.is_on_host and _agents()[agent].presets == "simulator":
             others = [name for name, entry in _agents().items() if entry.presets != "simulator"]
             raise ValueError(
@@ -179,9 +187,27 @@ class Registered:
         return table[presets]
 
 
-def installed(named: Sequence[str] = ()) -> Catalogue:
-    """Returns the catalogue of this package. Other processes find it by the name of this function."""
-    return Registered(tuple(named))
+def installed(named: tuple[str, ...] = (), folder: str | None = None) -> Catalogue:
+    """Returns the catalogue of this package. Other processes find it by the name of this function.
+
+    `named` are the references to code that the user gave, which is also looked for in `folder`.
+    """
+    if folder is not None and folder not in sys.path:
+        sys.path.insert(0, folder)
+    return _registered(named)
+
+
+@functools.cache
+def _registered(named: tuple[str, ...]) -> Registered:
+    """One for each list of names, which tries an environment once."""
+    return Registered(named)
+
+
+def installed_for(environment: str, env_from: str | None) -> Catalogue:
+    """Returns the catalogue for a run whose folder names the environment, and what the user says that it is."""
+    if env_from is not None and env_from != environment:
+        raise ValueError(f"the run was trained on {environment}, got --env-from {env_from}: name the same")
+    return installed() if env_from is None else installed((env_from,))
 
 
 def _entry_presets(environment: str) -> Mapping[str, Mapping[str, AnySettings]]:

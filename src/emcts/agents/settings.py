@@ -53,10 +53,12 @@ class NoveltySettings:
     """what of a state can be novel, by name, several joined by +; left out, the task's default"""
     update: str | None = None
     """acting or training: when novelty is updated; left out, acting for counts and hashes, training for networks"""
+    reward_range: float | None = 1.0
+    """the unit of returns and, squared, of variances; left out, variances follow the range of the rewards"""
     unseen_variance: float = 1.0
-    """of what was never seen"""
+    """of what was never seen, in units of the squared reward range"""
     max_variance: float | None = None
-    """of a value; predictions above it are clipped"""
+    """of a value, in these units; predictions above it are clipped"""
     leaf_horizon: str | None = "episode"
     """steps that uncertainty accumulates behind a leaf: episode (to its end), endless, or single (simulators alone);
     left out, what suits the environment"""
@@ -108,6 +110,8 @@ class NetworkSettings:
     """of the hidden layers"""
     channels: int = 16
     """of the convolution, for images"""
+    support: str = "paper"
+    """of the value, reward and UBE heads: paper (21 atoms, from -117 to 117) or wide (255, from -1e6 to 1e6)"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,6 +132,8 @@ class LearnedModelSettings:
     """hidden layers of value, policy, reward and continuation"""
     ube_head: tuple[int, ...] = (128, 128, 128)
     """hidden layers"""
+    support: str = "paper"
+    """of the value, reward and UBE heads: paper (21 atoms, from -117 to 117) or wide (255, from -1e6 to 1e6)"""
     beyond_known: bool = False
     """maximal uncertainty behind the first unknown transition of a plan (appendix B)"""
 
@@ -203,6 +209,12 @@ class EvaluationSettings:
     """above 0 evaluation explores, below 0 it is careful"""
     max_steps: int | None = None
     """after which an episode is cut off; left out, the task's longest episode"""
+    solved_return: float | None = None
+    """the mean return from which a seed counts as solved; left out, what the environment says, or else all episodes
+    must be a success"""
+    baseline_return: float | None = None
+    """an episode that ends with more is a success; left out, a positive reward is, unless (nearly) every step pays
+    something: then the best of some random episodes"""
 
 
 EnvT = TypeVar("EnvT")

@@ -12,20 +12,25 @@ from emcts.agents.settings import EvaluationSettings
 from emcts.envs.base import (
     AnyEnvironment,
     FiniteEnvironment,
+    GoalEnvironment,
     NoveltyEnvironment,
     is_deterministic,
     is_on_host,
 )
+from emcts.envs.contract import check_shortly
+from emcts.envs.rollout import random_returns
 from emcts.models.evaluators import NoveltyInput
 from emcts.models.networks import InputSpec
 from emcts.registry import lookup
 from emcts.training.env_factory import EnvFactory, SharedEnv
-from emcts.training.evaluation import SolvedFraction, episodes_solved
+from emcts.training.evaluation import ReturnReached, SolvedFraction, Success, episodes_solved
 from emcts.training.learner import EvaluationConfig
 from emcts.types import JSON
 
 WHOLE = "observation"  # the novelty input that is the whole observation
 UNKNOWN_MAX_STEPS = 1000  # of an evaluation episode, where nothing bounds it
+DENSE_FROM = 0.25  # the fraction of random steps with a reward from which on a reward is no success
+RANDOM_EPISODES, HOST_EPISODES, RANDOM_STEPS, RANDOM_SECONDS = 32, 8, 1000, 5.0  # to find the return to beat
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +41,10 @@ class EnvOptions:
     time_limit: int | None = None
     deterministic: bool | None = None
     """whether a step ignores its key; left out, what the environment says, or else what was found by trying"""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.arguments, Mapping):
+            raise ValueError(f"env.arguments is {self.arguments!r}: give values by name")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +90,18 @@ def _part(name: str) -> NoveltyInput:
 
 
 @dataclasses.dataclass(frozen=True)
+class Findings:
+    """What random episodes show of an environment: whether steps ignore their key, and the return to beat.
+
+    `baseline_return` is that of the best episode if (nearly) every step pays something and the environment does not
+    say when it is solved; else None.
+    """
+
+    deterministic: bool
+    baseline_return: float | None
+
+
+@dataclasses.dataclass(frozen=True)
 class Task:
     """An environment for each seed, and what agents need to know of it.
 
@@ -97,7 +118,9 @@ class Task:
         default_factory=lambda: {WHOLE: flat_observation}
     )
     anchor: Anchor | None = None
-    deterministic: bool | None = None  # None: what the environment says
+    deterministic: bool | None = None  # None: what the environment says, or what was found
+    solved_return: float | None = None  # a mean return that counts as solved, if one is known
+    found: Findings | None = None  # None: it was not tried
 
     @property
     def env(self) -> AnyEnvironment:
@@ -110,7 +133,9 @@ class Task:
 
     @property
     def is_deterministic(self) -> bool:
-        return is_deterministic(self.env) if self.deterministic is None else self.deterministic
+        if self.deterministic is not None:
+            return self.deterministic
+        return is_deterministic(self.env) or (self.found is not None and self.found.deterministic)
 
     @property
     def is_on_host(self) -> bool:
@@ -136,7 +161,11 @@ class Task:
     def evaluation(self, settings: EvaluationSettings) -> EvaluationConfig:
         """Returns how agents are evaluated on this task."""
         max_steps = self.max_steps if settings.max_steps is None else settings.max_steps
-        return EvaluationConfig(settings.episodes, max_steps, settings.beta, self.solved)
+        solved = self.solved if settings.baseline_return is None else None
+        if settings.solved_return is not None:
+            solved = ReturnReached(settings.solved_return)
+        success = Success(settings.baseline_return)
+        return EvaluationConfig(settings.episodes, max_steps, settings.beta, solved, success)
 
     def example_state(self) -> PyTree:
         """Returns the shapes of a state."""
@@ -144,12 +173,16 @@ class Task:
 
 
 def make_task(
-    env: AnyEnvironment, *, max_steps: int | None = None, deterministic: bool | None = None
+    env: AnyEnvironment,
+    *,
+    max_steps: int | None = None,
+    solved_return: float | None = None,
+    deterministic: bool | None = None,
 ) -> Task:
     """Makes the task of any environment, the same for each seed.
 
-    `max_steps` is that of the longest episode; left out, what the environment says. `deterministic` is for an
-    environment that does not say.
+    `max_steps` is that of the longest episode, and a mean return of `solved_return` counts as solved; left out, what
+    the environment says. `deterministic` is for an environment that does not say.
     """
     return Task(
         env_factory=SharedEnv(env),
@@ -157,7 +190,24 @@ def make_task(
         solved=episodes_solved,
         novelty_inputs=novelty_inputs(env),
         deterministic=deterministic,
+        solved_return=getattr(env, "reward_threshold", None) if solved_return is None else solved_return,
     )
+
+
+def try_out(env: AnyEnvironment, max_steps: int) -> Findings:
+    """Plays random episodes, for seconds. A rule of environments that does not hold raises."""
+    checked = check_shortly(env, max_steps)
+    deterministic = not checked.random_steps
+    if checked.paying < DENSE_FROM or isinstance(env, GoalEnvironment):
+        return Findings(deterministic, None)
+    returns = random_returns(
+        env,
+        jax.random.key(1),
+        episodes=HOST_EPISODES if is_on_host(env) else RANDOM_EPISODES,
+        max_steps=min(max_steps, RANDOM_STEPS),
+        seconds=RANDOM_SECONDS,
+    )
+    return Findings(deterministic, float(returns.max()))
 
 
 def _longest_episode(env: AnyEnvironment) -> int:

@@ -46,6 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(130) from None
     except (ValueError, OSError, ModuleNotFoundError) as error:
         _fail(str(error))
+    except RuntimeError as error:
+        # Imported here, as the groups are: most commands need no environment.
+        if not isinstance(error, importlib.import_module("emcts.envs.base").SimulatorError):
+            raise
+        _fail(str(error))
 
 
 def _overview() -> str:

@@ -46,6 +46,20 @@ def scale(*, smoke: bool = False, out: Path | None = None) -> None:
     _benchmark("scale").main(smoke=smoke, out=out)
 
 
+def worlds(
+    *, rows: tuple[str, ...] = (), seeds: int = 5, smoke: bool = False, out: Path | None = None
+) -> None:
+    """Agents with the default preset in environments that it was not chosen on: the steps each seed needs.
+
+    Args:
+        rows: train these alone, such as rooms, or rooms:e-az.
+        seeds: number of seeds, from 1000 on.
+        smoke: tiny sizes, to test that it runs.
+        out: a folder for a JSON file of each row, with the command, commit and machine.
+    """
+    _benchmark("worlds").main(rows=rows, seeds=seeds, smoke=smoke, out=out)
+
+
 def _benchmark(name: str) -> ModuleType:
     root = Path(__file__).parents[3]
     if not (root / "benchmarks" / f"{name}.py").is_file():
@@ -60,4 +74,4 @@ def _benchmark(name: str) -> ModuleType:
         raise ValueError(f'{error.name} is not installed: pip install "emcts[bench]"') from error
 
 
-COMMANDS = {"search": search, "env": env, "train": train, "scale": scale}
+COMMANDS = {"search": search, "env": env, "train": train, "scale": scale, "worlds": worlds}

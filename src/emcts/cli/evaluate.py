@@ -18,7 +18,14 @@ from emcts.runs.provenance import provenance
 
 
 def evaluate(
-    run: Positional[Path], /, *, episodes: int = 32, beta: float = 0.0, seed: int = 0, best: bool = False
+    run: Positional[Path],
+    /,
+    *,
+    episodes: int = 32,
+    beta: float = 0.0,
+    seed: int = 0,
+    best: bool = False,
+    env_from: str | None = None,
 ) -> None:
     """Runs episodes with every seed of a run, prints a table and writes evaluation.json into the run.
 
@@ -28,11 +35,13 @@ def evaluate(
         beta: weight of the uncertainty in the search: above 0 it explores, below 0 it avoids uncertainty.
         seed: random seed of the episodes.
         best: use the checkpoint of highest mean return instead of the newest.
+        env_from: MODULE:NAME of the environment, if it is code of yours: what a folder names is not run.
     """
     if episodes < 1:
         raise ValueError(f"--episodes {episodes}: give at least 1")
     folder = Folder.open(run)
-    config, catalogue = folder.config(), installed_agents.installed()
+    config = folder.config()
+    catalogue = installed_agents.installed_for(config.environment, env_from)
     trainer = catalogue.trainer(
         config.environment, config.agent, stored_settings(config, catalogue), config.seeds
     )
@@ -48,6 +57,7 @@ def evaluate(
     title = f"{run}, step {restored.env_steps:,}: {episodes} episodes of each seed, beta {beta:g}"
     console.print(_table(title, config.seeds, results))
     flags = f"--episodes {episodes} --beta {beta} --seed {seed}" + (" --best" if best else "")
+    flags += "" if env_from is None else f" --env-from {env_from}"
     made_by = provenance(f"emcts evaluate {shlex.quote(str(run))} {flags}")
     content = {
         "env_steps": restored.env_steps,

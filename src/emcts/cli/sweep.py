@@ -1,9 +1,11 @@
 """`emcts sweep`: many runs, from a file or a grid."""
 
 import dataclasses
+import functools
+import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -17,11 +19,13 @@ from tyro.conf import Positional, UseAppendAction
 
 from emcts.agents import catalogue as installed_agents
 from emcts.cli.execution import train_specs
-from emcts.experiments.executors.executor import ExecutorOptions
+from emcts.envs.references import is_reference, parse_arguments
+from emcts.experiments.executors.executor import ExecutorOptions, LoadCatalogue
+from emcts.experiments.setting_paths import TIME_LIMIT
 from emcts.experiments.sweeps.file import SUFFIX, read_sweep, values_in
 from emcts.experiments.sweeps.grid import Grid, Sweep, run_specs, slug
 from emcts.experiments.sweeps.run_spec import RunSpec
-from emcts.runs.folder import status
+from emcts.runs.folder import file_name, status
 from emcts.training.catalogue import Catalogue
 
 
@@ -37,6 +41,10 @@ class SweepOptions:
     """The preset of a grid. The default preset if not given."""
     grid: UseAppendAction[tuple[str, ...]] = ()
     """A setting and its values, such as beta=0.1,1,10. Give it several times for all combinations."""
+    env: tuple[str, ...] = ()
+    """Arguments of a grid's environment, such as size=12."""
+    time_limit: int | None = None
+    """The steps after which episodes of a reference are truncated, in a grid."""
     seeds: int | None = None
     """The number of seeds of each row, from 0 on. If not given: the file's number, or 4."""
     steps: int | None = None
@@ -62,10 +70,10 @@ class SweepOptions:
         return Sweep(sweep.name, tuple(dataclasses.replace(grid, **given) for grid in sweep.grids))
 
     def _from_file(self) -> Sweep:
-        for name in ("agent", "preset", "grid"):
+        for name in ("agent", "preset", "grid", "env", "time_limit"):
             if getattr(self, name):
                 raise ValueError(
-                    f"--{name} is for a grid on the command line: write it into {self.what} instead"
+                    f"--{name.replace('_', '-')} is for a grid on the command line: write it into {self.what} instead"
                 )
         return read_sweep(Path(self.what))
 
@@ -79,24 +87,27 @@ class SweepOptions:
         if len(values) < len(self.grid):
             raise ValueError("--grid names a setting twice: give all its values at once")
         chosen = self.agent.split(",")
-        grids = [Grid("", self.what, agent, self.preset, values=values) for agent in chosen]
-        return Sweep("-".join([self.what, *chosen, *map(slug, values)]), tuple(grids))
+        given = {f"env.{name}": value for name, value in parse_arguments(self.env).items()}
+        if self.time_limit is not None:
+            given[TIME_LIMIT] = self.time_limit
+        grids = [Grid("", self.what, agent, self.preset, settings=given, values=values) for agent in chosen]
+        return Sweep("-".join([file_name(self.what), *chosen, *map(slug, values)]), tuple(grids))
 
 
 def main(arguments: Sequence[str]) -> None:
     options = tyro.cli(SweepOptions, prog="emcts sweep", args=arguments)
     command = shlex.join(["emcts", "sweep", *arguments])
     console = Console(width=None if sys.stdout.isatty() else 160)
-    catalogue = installed_agents.installed()
-    sweep = options.sweep(catalogue)
-    specs = run_specs(sweep.grids, catalogue)
+    sweep = options.sweep(installed_agents.installed())
+    load = _loader({grid.environment for grid in sweep.grids if is_reference(grid.environment)})
+    specs = run_specs(sweep.grids, load())
     out = options.out or Path("runs") / f"sweep-{sweep.name}"
     result = train_specs(
         specs,
         out,
         sweep.name,
         options.executor,
-        installed_agents.installed,
+        load,
         console,
         command,
         only_plan=options.plan,
@@ -108,6 +119,14 @@ def main(arguments: Sequence[str]) -> None:
     console.print(f"runs in {out}: `emcts runs {out}` lists them, `emcts plot` draws them", markup=False)
     if result.exit_code:
         raise SystemExit(result.exit_code)
+
+
+def _loader(references: Iterable[str]) -> LoadCatalogue:
+    """Returns how this and other processes get the catalogue: modules are also looked for in this folder."""
+    named = tuple(sorted(references))
+    if not named:
+        return installed_agents.installed
+    return functools.partial(installed_agents.installed, named, os.getcwd())
 
 
 def _assignment(text: str) -> tuple[str, list[object]]:

@@ -1,15 +1,16 @@
 """`emcts train`: a new run. Its options depend on the environment, the agent and the preset."""
 
 import argparse
-import dataclasses
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 import tyro
+from rich import box
 from rich.console import Console
+from rich.table import Table
 
 from emcts.agents import catalogue as installed_agents
 from emcts.cli.distributed import (
@@ -18,24 +19,29 @@ from emcts.cli.distributed import (
     explain_lost_process,
     join_process_group,
 )
+from emcts.cli.settings import parse_settings
+from emcts.envs.references import LIBRARIES, is_reference
+from emcts.experiments.sweeps.plan import RunPlan, plan_run
 from emcts.registry import lookup
 from emcts.runs import process_group
-from emcts.runs.config import CheckpointSchedule, Config, DataclassInstance, plain
+from emcts.runs.config import CheckpointSchedule, Config, plain, stored_settings
 from emcts.runs.drive import drive
 from emcts.runs.folder import Folder, next_free
-from emcts.runs.logging.display import display_for
+from emcts.runs.logging.display import display_for, duration
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS, LOGGERS, check_loggers
 from emcts.runs.provenance import provenance
 from emcts.training.catalogue import Catalogue
 from emcts.training.progress import Trainer
 
-OptionsT = TypeVar("OptionsT", bound=DataclassInstance)
-SettingsT = TypeVar("SettingsT", bound=DataclassInstance)
 LoggerNames = Annotated[
     tuple[str, ...], tyro.conf.arg(help=f"Loggers that receive the metrics: any of {', '.join(LOGGERS)}.")
 ]
 
 DEFAULT_SEEDS = 4
+REFERENCES = {
+    **{f"{library}:ID": f"an environment of {library}" for library in LIBRARIES},
+    "MODULE:NAME": "a class or function of yours that makes one, called with the values of --env",
+}
 EXIT_CODES = """Ctrl-C or SIGTERM finishes the chunk, saves and exits with code 130 or 143; `emcts resume` continues.
 A loss that is not finite exits with 1, bad input and a full disk with 2."""
 
@@ -50,6 +56,8 @@ class TrainOptions(DistributedOptions):
     """Train these seeds instead."""
     out: Path | None = None
     """The folder of the run. If not given: runs/ENVIRONMENT-AGENT-NUMBER."""
+    plan: bool = False
+    """Only show how long the training takes and what memory and disk it needs; it is timed for some seconds."""
     checkpoint_seconds: float = CheckpointSchedule.seconds
     """Save after the first chunk that ends this long after the last save."""
     checkpoint_chunks: int | None = CheckpointSchedule.chunks
@@ -71,21 +79,31 @@ class TrainOptions(DistributedOptions):
 
 def main(arguments: Sequence[str]) -> None:
     join_process_group(arguments)
-    train(arguments, installed_agents.installed())
+    named = [argument for argument in arguments[:1] if is_reference(argument)]
+    train(arguments, installed_agents.installed(tuple(named)) if named else installed_agents.installed())
 
 
 def train(arguments: Sequence[str], catalogue: Catalogue) -> None:
     """Parses environment, agent and preset, then every other option with the preset's values as defaults."""
     environment, agent, preset, rest = _choose(arguments, catalogue)
     defaults = catalogue.settings(environment, agent, preset)
-    options, settings = parse(TrainOptions(), defaults, rest, f"emcts train {environment} --agent {agent}")
+    prog = f"emcts train {environment} --agent {agent}"
+    options, settings = parse_settings(TrainOptions(), defaults, environment, rest, prog)
     settings = catalogue.resolve(environment, agent, settings)
     config = Config(environment, agent, preset, options.all_seeds(), plain(settings), options.schedule())
     trainer = options.place(catalogue.trainer(environment, agent, settings, config.seeds))
     check_loggers(options.loggers)
+    if options.plan:
+        Console().print(_plan_table(plan_run(config, settings, catalogue, options.place)))
+        return
     command = shlex.join(["emcts", "train", *arguments])
     out = options.out or Path(process_group.broadcast_text(str(next_free(Path("runs"), environment, agent))))
     folder = create_shared_folder(lambda path: Folder.create(path, config, provenance(command)), out)
+    if (
+        not process_group.is_single()
+    ):  # what was found by trying the environment is the leader's in every process
+        stored = stored_settings(folder.config(), catalogue)
+        trainer = options.place(catalogue.trainer(environment, agent, stored, config.seeds))
     train_run(trainer, folder, command, options.loggers)
 
 
@@ -97,26 +115,6 @@ def train_run(trainer: Trainer, folder: Folder, command: str, loggers: Sequence[
         result = drive(trainer, folder, display_for(Console(), title), command, loggers)
     if result.exit_code:
         raise SystemExit(result.exit_code)
-
-
-def parse(
-    options: OptionsT, settings: SettingsT, arguments: Sequence[str], prog: str
-) -> tuple[OptionsT, SettingsT]:
-    """Parses two dataclasses from one command line, with the given values as defaults."""
-    values: dict[str, DataclassInstance] = {"options": options, "settings": settings}
-    # An empty name puts the fields of both at the top level.
-    fields = [(name, Annotated[_type_of(value), tyro.conf.arg(name="")]) for name, value in values.items()]
-    both_type: Any = make_dataclass("Both", fields)
-    both: Any = tyro.cli(both_type, prog=prog, args=arguments, default=both_type(**values), description="")
-    return both.options, both.settings
-
-
-def _type_of(value: DataclassInstance) -> object:
-    """Returns the type of a dataclass, with the types of its values in place of its type variables."""
-    generic: Any = type(value)
-    types = {one.type: type(getattr(value, one.name)) for one in dataclasses.fields(value)}
-    variables = getattr(generic, "__parameters__", ())
-    return generic[tuple(types[variable] for variable in variables)] if variables else generic
 
 
 def _choose(arguments: Sequence[str], catalogue: Catalogue) -> tuple[str, str, str | None, list[str]]:
@@ -143,12 +141,34 @@ def _choose(arguments: Sequence[str], catalogue: Catalogue) -> tuple[str, str, s
     return environment, agent, chosen.preset, rest
 
 
+def _plan_table(plan: RunPlan) -> Table:
+    """Returns what a training takes, as a table."""
+    mebibyte = 2**20
+    table = Table(title=plan.title, title_justify="left", show_header=False, box=box.SIMPLE)
+    for name, value in {
+        "steps": f"{plan.total_steps:,} of each of {plan.seeds} seeds",
+        "parameters": f"{plan.parameters:,} of each seed",
+        "memory": f"{plan.state_bytes / mebibyte:,.1f} MiB, of these {plan.replay_bytes / mebibyte:,.1f} the replay",
+        "disk": f"{plan.disk_bytes / mebibyte:,.1f} MiB, with {plan.checkpoints} checkpoints",
+        "compiling": duration(plan.compile_seconds),
+        "training": f"{plan.steps_per_second:,.0f} steps a second, all seeds together",
+        "evaluation": f"{plan.evaluation_seconds:,.1f} s each, {plan.evaluations:,} times; before anything is learned",
+        "in all": duration(plan.seconds),
+    }.items():
+        table.add_row(name, value)
+    return table
+
+
 def _overview(catalogue: Catalogue, environment: str | None = None) -> str:
-    lines = ["usage: emcts train ENVIRONMENT --agent AGENT [--preset PRESET] [--out FOLDER] [every setting]"]
+    lines = [
+        "usage: emcts train ENVIRONMENT --agent AGENT [--preset PRESET] [--out FOLDER] [--plan] [every setting]",
+        "       emcts train REFERENCE --agent AGENT [--env NAME=VALUE ...] [--time-limit N] [...]",
+    ]
     which = catalogue.environments if environment is None else (environment,)
     agents = {name: what for each in which for name, what in catalogue.agents(each).items()}
     if environment is None:
         lines += ["", "environments:", *_described(catalogue.environments)]
+        lines += ["", "references, to any other environment:", *_described(REFERENCES)]
     else:
         lines += ["", *_presets(catalogue, environment), "The first is the default."]
     lines += ["", "agents:", *_described(agents)]

@@ -5,9 +5,9 @@ optional. Code that is not about one environment finds out by `isinstance(env, G
 at the end of this module, which say what holds for an environment without the member.
 """
 
+import contextlib
 import dataclasses
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import jax
@@ -52,7 +52,9 @@ class Environment(Protocol[State]):
 
     Some optional attributes have no protocol of their own: `deterministic`, whether `step` ignores its key (left out,
     it may use it); `steps_left(state)`, an upper bound on the steps that the episode has left; `max_steps`, the most
-    steps of an episode; and `reward_threshold`, a mean return that counts as solved.
+    steps of an episode; `reward_threshold`, a mean return that counts as solved; and `on_host`, whether the simulator
+    runs on the host, outside of the compiled program (left out, it does not). JAX cannot step such an environment: it
+    can be acted in but not searched, and states that were packed can be observed but not stepped.
     """
 
     @property
@@ -141,6 +143,36 @@ class PackableEnvironment(Environment[State], Protocol[State]):
         ...
 
 
+@runtime_checkable
+class HostEnvironment(PackableEnvironment[State], Protocol[State]):
+    """An environment whose simulator runs on the host. Each of its functions but `observe` and `legal` calls it."""
+
+    @property
+    def on_host(self) -> bool: ...
+
+    def advance(
+        self, state: State, action: Int[Array, ""], step_key: Key, reset_key: Key
+    ) -> tuple[State, Outcome, State]:
+        """Does what the function `advance` does, by one call of the host."""
+        ...
+
+    def limited(self, steps: int) -> "HostEnvironment[State]":
+        """Returns the same environment, whose simulators are free after `steps` steps: `truncated`."""
+        ...
+
+    def close(self) -> None:
+        """Closes all simulators. Episodes go on in new ones."""
+        ...
+
+    def raise_failure(self) -> None:
+        """Raises what a simulator raised since the last call, if one did."""
+        ...
+
+
+class SimulatorError(RuntimeError):
+    """A simulator on the host raised an exception, which is the cause of this one."""
+
+
 @dataclasses.dataclass(frozen=True)
 class ArtifactRecord:
     """An artifact as a run stores it: JSON data that identifies it, text for people, and the suffix of a text file."""
@@ -173,11 +205,33 @@ def is_deterministic(env: AnyEnvironment) -> bool:
     return bool(getattr(env, "deterministic", False))
 
 
-def is_on_host(env: Environment[State]) -> bool:
-    """Whether `step` calls Python on the host, as a Gymnasium simulator does."""
-    state = jax.eval_shape(env.init, jax.random.key(0))
-    program = jax.make_jaxpr(env.step)(state, jax.ShapeDtypeStruct((), jnp.int32), jax.random.key(0))
-    return re.search(r"\b(pure|io)_callback\[", str(program)) is not None
+def is_on_host(env: AnyEnvironment) -> bool:
+    """Whether the simulator runs on the host, where JAX cannot step it."""
+    return bool(getattr(env, "on_host", False))
+
+
+def advance(
+    env: Environment[State], state: State, action: Int[Array, ""], step_key: Key, reset_key: Key
+) -> tuple[State, Outcome, State]:
+    """Takes a step, and begins a new episode if it ends this one.
+
+    Returns the state that the step led to, its outcome, and the state to act from next.
+    """
+    if isinstance(env, HostEnvironment):
+        return env.advance(state, action, step_key, reset_key)
+    after, outcome = env.step(state, action, step_key)
+    return after, outcome, tree_where(outcome.over, env.init(reset_key), after)
+
+
+@contextlib.contextmanager
+def simulator_errors(env: AnyEnvironment) -> Iterator[None]:
+    """Raises what a simulator on the host raised, in place of the error of the program that called it."""
+    try:
+        yield
+    except Exception:  # it depends on where the program runs which one it is
+        if isinstance(env, HostEnvironment):
+            env.raise_failure()
+        raise
 
 
 def is_success(env: Environment[State], after: State, outcome: Outcome) -> Bool[Array, ""]:

@@ -5,7 +5,9 @@ emcts.envs.check(env)     # raises ContractError, which names the rule that is b
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+import os
+import traceback
+from collections.abc import Callable
 from typing import TypeVar
 
 import jax
@@ -13,12 +15,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
 
-from emcts.envs.base import Environment, Outcome, State, is_deterministic, is_on_host, missing_members
+from emcts.envs.base import (
+    Environment,
+    HostEnvironment,
+    Outcome,
+    State,
+    is_deterministic,
+    is_on_host,
+    missing_members,
+)
 from emcts.envs.rollout import QUICK_TO_COMPILE, Randomness, Rollout, compiled_rollout, draw
 from emcts.types import Key
 
 SHORT_EPISODES, SHORT_STEPS = 8, 128  # of a check before a training
 SHORT_BYTES = 2**27  # of its states and observations
+NOT_USER_CODE = ("site-packages", os.path.dirname(os.path.dirname(__file__)), os.path.dirname(os.__file__))
 TOLERANCE = 1e-5  # compiled and plain arithmetic may round differently
 
 Result = TypeVar("Result")
@@ -40,6 +51,7 @@ class Checked:
     ended: int
     random: bool  # results depend on the key
     random_steps: bool = False  # those of steps do, and not of starts alone
+    paying: float = 0.0  # the fraction of the steps whose reward is not 0
 
 
 def check(
@@ -58,10 +70,7 @@ def check(
     An environment whose steps run in Python on the host is stepped once from each state, and counts as random.
     """
     key = jax.random.key(0) if key is None else key
-    if missing := missing_members(env):
-        raise _lacks(env, missing)
-    assert isinstance(env, Environment)
-    _check_types(env, key)
+    env = check_types(env)
     run = compiled_rollout(env)
     random = draw(key, env.num_actions, episodes=episodes, steps=steps)
     played = run(random)
@@ -72,32 +81,27 @@ def check(
     over = np.asarray(played.outcome.over)
     ended = int(over.sum()) if resets else int(over[:, -1].sum())
     if is_on_host(env):
-        return Checked(steps=episodes * steps, ended=ended, random=True, random_steps=True)
+        if isinstance(env, HostEnvironment):
+            env.close()  # those simulators are not needed any more
+        return Checked(episodes * steps, ended, random=True, random_steps=True, paying=_paying(played))
     _check_repeatable(env, random, played, samples)
     # The same starts and actions with the step keys of other episodes.
     again = run(random.replace(step_keys=jnp.roll(random.step_keys, 1, axis=0)))
     steps_random = _differ((played.after, played.outcome), (again.after, again.outcome))
     if steps_random and is_deterministic(env):
         raise ContractError("deterministic", "it says that it is, but a step depends on its key")
-    return Checked(episodes * steps, ended, steps_random or _starts_are_random(played), steps_random)
+    starts_random = _starts_are_random(played)
+    return Checked(episodes * steps, ended, steps_random or starts_random, steps_random, _paying(played))
 
 
 def check_shortly(env: object, max_steps: int) -> Checked:
     """Checks within seconds, before a training: a few episodes, with fewer steps where states are large."""
-    if missing := missing_members(env):
-        raise _lacks(env, missing)
-    assert isinstance(env, Environment)
-    _check_types(env, jax.random.key(0))
+    env = check_types(env)
     state = jax.eval_shape(env.init, jax.random.key(0))
     shapes = jax.tree.leaves((state, state, jax.eval_shape(env.observe, state)))
     size = SHORT_EPISODES * sum(leaf.size * leaf.dtype.itemsize for leaf in shapes)
     steps = max(2, min(max_steps + 1, SHORT_STEPS, SHORT_BYTES // size))
     return check(env, episodes=SHORT_EPISODES, steps=steps, samples=1)
-
-
-def _lacks(env: object, missing: Sequence[str]) -> ContractError:
-    wanted = "an environment has num_actions, init, step, observe and legal"
-    return ContractError("protocol", f"{type(env).__name__} has no {missing[0]}: {wanted}")
 
 
 def _is_observation(seen: object) -> bool:
@@ -106,9 +110,13 @@ def _is_observation(seen: object) -> bool:
     return isinstance(seen, jax.ShapeDtypeStruct)
 
 
-def _check_types(env: Environment[State], key: Key) -> None:
+def check_types(env: object) -> Environment[PyTree]:
     """Traces without running: the state that a step returns must have the type of the one that it takes."""
-    count = env.num_actions
+    if missing := missing_members(env):
+        members = "an environment has num_actions, init, step, observe and legal"
+        raise ContractError("protocol", f"{type(env).__name__} has no {missing[0]}: {members}")
+    assert isinstance(env, Environment)
+    count, key = env.num_actions, jax.random.key(0)
     if not isinstance(count, int) or count < 1:
         raise ContractError("actions", f"num_actions is {count!r}, not a positive Python integer")
     try:
@@ -119,6 +127,9 @@ def _check_types(env: Environment[State], key: Key) -> None:
         legal = jax.eval_shape(env.legal, start)
     except jax.errors.JAXTypeError as error:
         raise ContractError("jit", f"it cannot be traced. {str(error).splitlines()[0]}") from error
+    except Exception as error:  # code of the environment may raise anything
+        message = " ".join(str(error).split())
+        raise ContractError("runs", f"{type(error).__name__}: {message}{_place(error)}") from error
     for what, first, second in [("state", start, after), ("observation", seen, seen_after)]:
         if _types(first) != _types(second):
             raise ContractError("types", f"a step turns the {what} {_types(first)} into {_types(second)}")
@@ -133,6 +144,17 @@ def _check_types(env: Environment[State], key: Key) -> None:
     for name, value in {**results, "legal": legal}.items():
         if _types(value) != wanted[name]:
             raise ContractError("types", f"{name} is {_types(value)}, not {wanted[name]}")
+    return env
+
+
+def _place(error: Exception) -> str:
+    """The last line of code outside of this package and its dependencies that an error came through."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not any(folder in frame.filename for folder in NOT_USER_CODE)
+    ]
+    return f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
 
 
 def _check_finite(played: Rollout[State]) -> None:
@@ -150,7 +172,7 @@ def _check_legal(env: Environment[State], played: Rollout[State]) -> None:
     if not legal.any(axis=-1).all():
         raise ContractError("legal", "a state has no legal action at all")
     tried = ~legal.all(axis=-1)
-    if not tried.any():
+    if not tried.any() or is_on_host(env):
         return
     noise = np.random.default_rng(0).random(legal.shape)
     illegal = np.where(legal, -1.0, noise).argmax(axis=-1).astype(np.int32)
@@ -216,6 +238,13 @@ def _check_call(
     _must_equal("pure", f"{name} gave two results for the same arguments", plain, again)
     _must_equal("jit", f"{name} differs when compiled", plain, jax.jit(call)(*arguments))
     _must_equal("vmap", f"{name} differs in a batch", plain, in_batch)
+
+
+def _paying(played: Rollout[State]) -> float:
+    """The fraction of the steps, up to the end of each episode, whose reward is not 0."""
+    over = np.asarray(played.outcome.over)
+    before = np.cumsum(over, axis=1) - over == 0
+    return float((np.asarray(played.outcome.reward)[before] != 0).mean())
 
 
 def _starts_are_random(played: Rollout[State]) -> bool:

@@ -29,10 +29,7 @@ from emcts.types import JSON
 Arguments = Mapping[str, JSON]
 SIMULATOR_MEMBERS = ("action_space", "observation_space", "reset", "step")  # of Gymnasium's environments
 LIBRARY_ERRORS = (TypeError, ValueError, AttributeError, KeyError)
-IMPORTING_IDS = (
-    "GymV21Environment",
-    "GymV26Environment",
-)  # Gymnasium's ids whose arguments name what to import
+IMPORTING_ID = "GymV2"  # in ids of Gymnasium whose arguments name what to import
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class Reference:
     def is_trusted(self) -> bool:
         """Whether making it runs code of the named library alone, whoever wrote the reference."""
         if self.library == "gymnasium":
-            return ":" not in self.name and not self.name.startswith(IMPORTING_IDS)
+            return ":" not in self.name and IMPORTING_ID not in self.name
         return self.library is not None
 
 
@@ -166,7 +163,7 @@ def _gymnax(reference: Reference, arguments: Arguments) -> Made:
         rest = {name: value for name, value in arguments.items() if name not in overridden}
         inner, params = gymnax.make(reference.name, **rest)
         env = from_gymnax(inner, params.replace(**overridden))
-    return Made(env, getattr(env.params, "max_steps_in_episode", None))
+    return of_object(env, reference.text)
 
 
 def _pgx(reference: Reference, arguments: Arguments) -> Made:

@@ -1,10 +1,13 @@
-"""Rollouts of random legal actions: the contract is checked on them, and their states are a sample of those to come."""
+"""Rollouts of random legal actions: checks of the contract, a sample of the states to come, returns to beat."""
 
+import functools
+import time
 from collections.abc import Callable
 from typing import Generic
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import Environment, Outcome, State, tree_where
@@ -12,6 +15,7 @@ from emcts.types import Key, Replaceable, record
 
 # A check runs once, so compiling costs more than running: a third of the time with these.
 QUICK_TO_COMPILE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+BLOCK = 64  # steps of random episodes in one program
 
 
 @record
@@ -79,8 +83,8 @@ def random_states(
 
     def episode(random: Randomness, repeats: Int[Array, ""]) -> State:
         first = env.init(random.init_keys)
-        time = jnp.arange(steps)
-        noise = random.noise[time - time % repeats]
+        number = jnp.arange(steps)
+        noise = random.noise[number - number % repeats]
 
         def step(state: State, inputs: tuple[Array, Key]) -> tuple[State, None]:
             noise, key = inputs
@@ -99,3 +103,40 @@ def random_states(
 
     states = jax.vmap(episode)(random, repeats)
     return jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), states)
+
+
+@record
+class _Running(Replaceable, Generic[State]):
+    state: State
+    over: Bool[Array, "E"]
+    episode_return: Float[Array, "E"]
+
+
+def random_returns(
+    env: Environment[State], key: Key, *, episodes: int, max_steps: int, seconds: float
+) -> Float[np.ndarray, "E"]:
+    """Returns of episodes of random legal actions, of those that end within so many steps and seconds; else of all."""
+    init_key, play_key = jax.random.split(key)
+    block = min(max_steps, BLOCK)
+
+    def step(carry: _Running[State], key: Key) -> tuple[_Running[State], None]:
+        noise_key, step_key = jax.random.split(key)
+        legal = jax.vmap(env.legal)(carry.state)
+        action = jax.vmap(random_legal_action)(legal, jax.random.uniform(noise_key, legal.shape))
+        after, outcome = jax.vmap(env.step)(carry.state, action, jax.random.split(step_key, episodes))
+        # A sum in the order in which acting adds rewards up.
+        reward = jnp.where(carry.over, 0.0, outcome.reward)
+        return _Running(after, carry.over | outcome.over, carry.episode_return + reward), None
+
+    @functools.partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
+    def play(carry: _Running[State], key: Key) -> _Running[State]:
+        return jax.lax.scan(step, carry, jax.random.split(key, block))[0]
+
+    start = jax.vmap(env.init)(jax.random.split(init_key, episodes))
+    running = _Running(start, jnp.zeros(episodes, bool), jnp.zeros(episodes))
+    began, played = time.monotonic(), 0
+    while played < max_steps and not running.over.all() and time.monotonic() - began < seconds:
+        running = play(running, jax.random.fold_in(play_key, played))
+        played += block
+    ended, returns = np.asarray(running.over), np.asarray(running.episode_return)
+    return returns[ended] if ended.any() else returns

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, Generic
+from typing import Any, Generic, overload
 
 import jax
 import jax.numpy as jnp
@@ -17,13 +17,16 @@ from emcts.envs.base import (
     FiniteEnvironment,
     GoalEnvironment,
     GridEnvironment,
+    HostEnvironment,
     NoveltyEnvironment,
     Outcome,
     PackableEnvironment,
     RegretEnvironment,
     RenderableEnvironment,
     State,
+    advance,
     is_deterministic,
+    is_on_host,
     tree_where,
 )
 from emcts.types import Key, Replaceable, record
@@ -61,6 +64,10 @@ class AutoReset(Generic[State]):
     def num_actions(self) -> int:
         return self.env.num_actions
 
+    @property
+    def on_host(self) -> bool:
+        return is_on_host(self.env)
+
     def init(self, key: Key) -> AutoResetState[State]:
         inner = self.env.init(key)
         return AutoResetState(inner, inner, jnp.int32(0))
@@ -69,8 +76,7 @@ class AutoReset(Generic[State]):
         self, state: AutoResetState[State], action: Int[Array, ""], key: Key
     ) -> tuple[AutoResetState[State], Outcome]:
         step_key, reset_key = jax.random.split(key)
-        final, outcome = self.env.step(state.inner, action, step_key)
-        inner = tree_where(outcome.over, self.env.init(reset_key), final)
+        final, outcome, inner = advance(self.env, state.inner, action, step_key, reset_key)
         return AutoResetState(inner, final, state.episodes + outcome.over), outcome
 
     def observe(self, state: AutoResetState[State]) -> Array:
@@ -93,6 +99,8 @@ class TimeLimit(Generic[State]):
     def __post_init__(self) -> None:
         if self.steps < 1:
             raise ValueError(f"a time limit of {self.steps} steps allows no step: give at least 1")
+        if is_on_host(self.env):
+            raise ValueError("a simulator on the host has its own time limit: call `time_limit(env, steps)`")
 
     @property
     def num_actions(self) -> int:
@@ -233,11 +241,23 @@ def auto_reset(env: Environment[State]) -> AutoReset[State]:
     return AutoReset(env)
 
 
-def time_limit(env: Environment[State], steps: int) -> TimeLimit[State]:
+@overload
+def time_limit(  # type: ignore[overload-overlap]
+    env: HostEnvironment[State], steps: int
+) -> HostEnvironment[State]: ...
+
+
+@overload
+def time_limit(env: Environment[State], steps: int) -> TimeLimit[State]: ...
+
+
+def time_limit(env: Environment[State], steps: int) -> TimeLimit[State] | HostEnvironment[State]:
     """The same environment, whose episodes end after `steps` steps: `truncated`, not `terminated`.
 
     It has the optional members of the wrapped one.
     """
+    if isinstance(env, HostEnvironment):
+        return env.limited(steps)
     members = tuple(limited for protocol, limited in OPTIONAL.items() if isinstance(env, protocol))
     return _with_members(members)(env, steps)
 

@@ -5,6 +5,9 @@ from emcts.runs.config import TOTAL
 STEPS = TOTAL
 EVALUATION_INTERVAL = "evaluation.every"
 EVALUATION_EPISODES = "evaluation.episodes"
+EVALUATION_STEPS = "evaluation.max_steps"
+ENV_ARGUMENTS = "env.arguments"
+TIME_LIMIT = "env.time_limit"
 SIMULATIONS = "search.simulations"
 WIDTH = "model.width"
 BETA = "exploration.beta"

@@ -16,6 +16,7 @@ from emcts.types import (
     RecurrentState,
     Replaceable,
     RootFnOutput,
+    Scalar,
     record,
 )
 
@@ -37,9 +38,9 @@ class BeyondKnownModel:
     """
 
     def __init__(
-        self, recurrent_fn: RecurrentFn, *, r_max: float, gamma: float, unknown_at: float | None = None
+        self, recurrent_fn: RecurrentFn, *, r_max: Scalar, gamma: float, unknown_at: Scalar | None = None
     ):
-        if not r_max > 0:
+        if isinstance(r_max, int | float) and not r_max > 0:
             raise ValueError(f"r_max bounds the reward's size: it must be positive, got {r_max}")
         if not 0 <= gamma < 1:
             raise ValueError(f"gamma must be in [0, 1) for values to be bounded, got {gamma}")
@@ -86,9 +87,13 @@ class BeyondKnownPlanning:
     """A planning model with the rule applied to its searches and to single steps."""
 
     model: PlanningModel[PyTree]
-    r_max: float
+    r_max: Scalar
     gamma: float
-    unknown_at: float
+    unknown_at: Scalar
+
+    @property
+    def reward_range(self) -> Scalar:
+        return self.model.reward_range
 
     def root(self, states: PyTree, prior: Prior) -> RootFnOutput:
         return self._wrapped(prior).root(self.model.root(states, prior))

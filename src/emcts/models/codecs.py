@@ -4,14 +4,19 @@ A codec holds no parameters. `decode` and `loss` are for one prediction.
 """
 
 import dataclasses
+import math
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
+
+from emcts.registry import lookup
 
 LINEAR_PART = 0.001
+ROUNDING = 1e-3  # of a target at the end of a bounded range
 
 
 @runtime_checkable
@@ -26,6 +31,14 @@ class Codec(Protocol):
     def loss(self, raw: Float[Array, "outputs"], target: Array) -> Float[Array, ""]: ...
 
 
+@runtime_checkable
+class ScalarCodec(Codec, Protocol):
+    """A codec of numbers, which may be bounded."""
+
+    def represents(self, target: Float[Array, "*B"]) -> Bool[Array, "*B"]:
+        """Returns whether a head can predict the target; any other is clipped to the nearest number that it can."""
+
+
 def squash(x: Float[Array, "*B"]) -> Float[Array, "*B"]:
     """`h(x) = sign(x)(sqrt(|x| + 1) - 1) + 0.001 x`, written so that small x keep their digits."""
     return x / (jnp.sqrt(jnp.abs(x) + 1) + 1) + LINEAR_PART * x
@@ -38,14 +51,55 @@ def unsquash(y: Float[Array, "*B"]) -> Float[Array, "*B"]:
     return jnp.sign(y) * t * (t + 2)
 
 
+@runtime_checkable
+class ValueTransform(Protocol):
+    """An odd increasing function and its inverse: atoms of a categorical head are whole numbers of `squash`."""
+
+    def squash(self, x: Float[Array, "*B"]) -> Float[Array, "*B"]: ...
+
+    def unsquash(self, y: Float[Array, "*B"]) -> Float[Array, "*B"]: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class SquareRoot:
+    """MuZero's transform, `squash`."""
+
+    def squash(self, x: Float[Array, "*B"]) -> Float[Array, "*B"]:
+        return squash(x)
+
+    def unsquash(self, y: Float[Array, "*B"]) -> Float[Array, "*B"]:
+        return unsquash(y)
+
+
+@dataclasses.dataclass(frozen=True)
+class Symlog:
+    """`sign(x) log(1 + |x| / unit) / spacing`: linear for values below the unit, logarithmic above it."""
+
+    spacing: float
+    unit: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (self.spacing > 0 and self.unit > 0):
+            raise ValueError(
+                f"a spacing of {self.spacing} and a unit of {self.unit}: give positive numbers for both"
+            )
+
+    def squash(self, x: Float[Array, "*B"]) -> Float[Array, "*B"]:
+        return jnp.sign(x) * jnp.log1p(jnp.abs(x) / self.unit) / self.spacing
+
+    def unsquash(self, y: Float[Array, "*B"]) -> Float[Array, "*B"]:
+        return jnp.sign(y) * self.unit * jnp.expm1(jnp.abs(y) * self.spacing)
+
+
 @dataclasses.dataclass(frozen=True)
 class Categorical:
-    """A distribution over whole numbers from -`limit` to `limit` of `squash`ed values, trained as two-hot.
+    """A distribution over whole numbers from -`limit` to `limit` of squashed values, trained as two-hot.
 
-    What lies past `unsquash(limit)` (117 for 10) is clipped.
+    What lies past `unsquash(limit)` (117 for 10 and the square root) is clipped.
     """
 
     limit: int = 10
+    transform: ValueTransform = SquareRoot()
 
     def __post_init__(self) -> None:
         if self.limit < 1:
@@ -62,15 +116,18 @@ class Categorical:
         # Atoms apart from the middle cancel in pairs: a flat distribution then means exactly 0.
         probs = jax.nn.softmax(raw)
         ups, downs = probs[self.limit + 1 :], probs[: self.limit][::-1]
-        return unsquash(jnp.sum((ups - downs) * atoms[self.limit + 1 :]))
+        return self.transform.unsquash(jnp.sum((ups - downs) * atoms[self.limit + 1 :]))
 
     def two_hot(self, target: Float[Array, ""]) -> Float[Array, "outputs"]:
-        place = jnp.clip(squash(target), -self.limit, self.limit)
+        place = jnp.clip(self.transform.squash(target), -self.limit, self.limit)
         atoms = jnp.arange(-self.limit, self.limit + 1, dtype=place.dtype)
         return jnp.maximum(1 - jnp.abs(atoms - place), 0)
 
     def loss(self, raw: Float[Array, "outputs"], target: Array) -> Float[Array, ""]:
         return -jnp.sum(self.two_hot(target) * jax.nn.log_softmax(raw))
+
+    def represents(self, target: Float[Array, "*B"]) -> Bool[Array, "*B"]:
+        return jnp.abs(target) <= self.transform.unsquash(jnp.asarray(self.limit, target.dtype))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,12 +152,29 @@ class MeanCategorical(Categorical):
         return jnp.maximum(jnp.minimum(rising, falling), 0)
 
     def _atoms(self, dtype: DTypeLike) -> Float[Array, "outputs"]:
-        return unsquash(jnp.arange(-self.limit, self.limit + 1, dtype=dtype))
+        return self.transform.unsquash(jnp.arange(-self.limit, self.limit + 1, dtype=dtype))
 
 
-def support(limit: int, *, deterministic: bool) -> Categorical:
+def logarithmic(largest: float, limit: int, unit: float = 1.0) -> Categorical:
+    """Returns a support of `2 * limit + 1` atoms from `-largest` to `largest`, spaced evenly in symlog."""
+    return Categorical(limit, Symlog(math.log1p(largest / unit) / limit, unit))
+
+
+PAPER = Categorical(10)
+SUPPORTS: dict[str, Callable[[float], Categorical]] = {
+    "paper": lambda unit: PAPER,
+    "wide": lambda unit: logarithmic(1e6 * unit, 127, unit),
+}
+"""The supports of value, reward and UBE heads by name, given the unit of what they predict.
+
+docs/notes/returns.md has the reasons for the wide one.
+"""
+
+
+def support(name: str, *, deterministic: bool, unit: float = 1.0) -> Categorical:
     """Returns the codec of value and reward heads: one without bias wherever targets may be noisy."""
-    return Categorical(limit) if deterministic else MeanCategorical(limit)
+    codec = lookup(SUPPORTS, name, "model.support")(unit)
+    return codec if deterministic else MeanCategorical(codec.limit, codec.transform)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,6 +189,9 @@ class Tanh:
     def loss(self, raw: Float[Array, "outputs"], target: Array) -> Float[Array, ""]:
         return (self.decode(raw) - target) ** 2
 
+    def represents(self, target: Float[Array, "*B"]) -> Bool[Array, "*B"]:
+        return jnp.abs(target) <= 1 + ROUNDING
+
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
@@ -127,6 +204,9 @@ class Unit:
 
     def loss(self, raw: Float[Array, "outputs"], target: Array) -> Float[Array, ""]:
         return (self.decode(raw) - target) ** 2
+
+    def represents(self, target: Float[Array, "*B"]) -> Bool[Array, "*B"]:
+        return (target >= -ROUNDING) & (target <= 1 + ROUNDING)
 
 
 @dataclasses.dataclass(frozen=True)

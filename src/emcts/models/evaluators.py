@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 from emcts.envs.base import AnyEnvironment, FiniteEnvironment, Outcome
 from emcts.models.networks import Head, Networks, RawOutputs
 from emcts.novelty import NoiseAware, Novelty
-from emcts.types import Key, Replaceable, record
+from emcts.types import Key, Replaceable, Scalar, record
 
 T = TypeVar("T")
 AnyFinite = FiniteEnvironment[PyTree]
@@ -73,10 +73,16 @@ class Evaluator(Protocol[Env_contra]):
     @property
     def novelty(self) -> Novelty: ...
 
-    def state_fn(self, env: Env_contra, networks: Networks) -> EvaluateState: ...
+    def state_fn(self, env: Env_contra, networks: Networks, variance_unit: Scalar = 1.0) -> EvaluateState:
+        """Returns the evaluation of states. The UBE head predicts variances in terms of `variance_unit`."""
 
-    def transition_fn(self, env: Env_contra, networks: Networks) -> Callable[[PyTree], EvaluateTransition]:
-        """Returns the evaluation of transitions, given the novelty state, which changes more often than networks."""
+    def transition_fn(
+        self, env: Env_contra, networks: Networks, variance_unit: Scalar = 1.0
+    ) -> Callable[[PyTree], EvaluateTransition]:
+        """Returns the evaluation of transitions, given the novelty state, which changes more often than networks.
+
+        Novelty is estimated in terms of `variance_unit`.
+        """
 
     def raw_outputs(
         self, env: Env_contra, networks: Networks, state: PyTree, action: Int[Array, ""]
@@ -117,19 +123,25 @@ class TabularEvaluator:
 
     novelty: Novelty
 
-    def state_fn(self, env: AnyFinite, networks: Networks) -> EvaluateState:
+    def state_fn(self, env: AnyFinite, networks: Networks, variance_unit: Scalar = 1.0) -> EvaluateState:
         indices = jnp.arange(env.num_states)
-        table = jax.vmap(lambda index: decode(networks, networks.outputs(index)))(indices)
+        table = jax.vmap(lambda index: decode(networks, networks.outputs(index), variance_unit))(indices)
         return lambda state: look_up(table, env.index(state))
 
-    def transition_fn(self, env: AnyFinite, networks: Networks) -> Callable[[PyTree], EvaluateTransition]:
+    def transition_fn(
+        self, env: AnyFinite, networks: Networks, variance_unit: Scalar = 1.0
+    ) -> Callable[[PyTree], EvaluateTransition]:
         pairs = jnp.arange(env.num_states * env.num_actions)
         head = _reward_head(networks)
         reward = jax.vmap(lambda pair: head.codec.decode(head(pair)))(pairs)
 
         def with_novelty(novelty: PyTree) -> EvaluateTransition:
-            eta = jax.vmap(lambda pair: self.novelty.variance(novelty, pair))(pairs)
-            variance = self.novelty.reward_variances(novelty) if isinstance(self.novelty, NoiseAware) else eta
+            eta = variance_unit * jax.vmap(lambda pair: self.novelty.variance(novelty, pair))(pairs)
+            variance = (
+                self.novelty.reward_variances(novelty, variance_unit)
+                if isinstance(self.novelty, NoiseAware)
+                else eta
+            )
             table = TransitionEstimate(reward, variance, eta)
             return lambda before, action, after, outcome: look_up(table, pair_index(env, before, action))
 
@@ -169,17 +181,17 @@ class NetworkEvaluator:
     observe: NoveltyInput
     input_of_state: NoveltyInput
 
-    def state_fn(self, env: AnyEnvironment, networks: Networks) -> EvaluateState:
-        return lambda state: decode(networks, networks.outputs(self.observe(env, state)))
+    def state_fn(self, env: AnyEnvironment, networks: Networks, variance_unit: Scalar = 1.0) -> EvaluateState:
+        return lambda state: decode(networks, networks.outputs(self.observe(env, state)), variance_unit)
 
     def transition_fn(
-        self, env: AnyEnvironment, networks: Networks
+        self, env: AnyEnvironment, networks: Networks, variance_unit: Scalar = 1.0
     ) -> Callable[[PyTree], EvaluateTransition]:
         def with_novelty(novelty: PyTree) -> EvaluateTransition:
             return lambda before, action, after, outcome: TransitionEstimate(
                 reward=outcome.reward,
                 reward_variance=jnp.zeros_like(outcome.reward),
-                novelty=self.novelty.variance(novelty, self.input_of_state(env, after)),
+                novelty=variance_unit * self.novelty.variance(novelty, self.input_of_state(env, after)),
             )
 
         return with_novelty
@@ -205,7 +217,7 @@ class NetworkEvaluator:
         return dataclasses.replace(self, novelty=NoNovelty())
 
 
-def decode(networks: Networks, raw: RawOutputs) -> StateEstimate:
+def decode(networks: Networks, raw: RawOutputs, variance_unit: Scalar = 1.0) -> StateEstimate:
     """Decodes raw outputs. Without an exploration head it is the policy; without a UBE head variances are 0."""
     value = networks.value.codec.decode(raw.value)
     return StateEstimate(
@@ -214,7 +226,7 @@ def decode(networks: Networks, raw: RawOutputs) -> StateEstimate:
         value=value,
         ube=jnp.zeros_like(value)
         if networks.ube is None or raw.ube is None
-        else networks.ube.codec.decode(raw.ube),
+        else variance_unit * networks.ube.codec.decode(raw.ube),
     )
 
 

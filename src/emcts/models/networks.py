@@ -7,8 +7,9 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
-from emcts.models.codecs import Categorical, Codec, Policy, Tanh, Unit
+from emcts.models.codecs import PAPER, Categorical, Codec, Policy, Tanh, Unit
 from emcts.models.layers import ConvTorso, ImageEncoder, mlp
+from emcts.models.statistics import Statistics
 from emcts.types import Key, Replaceable, record
 
 
@@ -70,6 +71,7 @@ class Networks(eqx.Module):
     ube: Head | None
     reward: Head | None
     continuation: Head | None = None
+    statistics: Statistics | None = None
 
     def outputs(self, x: Array) -> RawOutputs:
         hidden = self.torso(x)
@@ -90,13 +92,17 @@ class Identity(eqx.Module):
 
 @dataclasses.dataclass(frozen=True)
 class HeadSpec:
-    """Which heads an agent has, and what its values are: in (-1, 1) if `bounded`, else categorical over `values`."""
+    """Which heads an agent has, and what its values are: in (-1, 1) if `bounded`, else categorical over `values`.
+
+    Variances are in (0, 1) if `bounded`, else categorical over `variances`, in units of the squared reward range.
+    """
 
     num_actions: int
     values: Categorical
     bounded: bool
     ube: bool
     exploration: bool
+    variances: Categorical = PAPER
 
 
 def make_networks(spec: InputSpec, heads: HeadSpec, *, width: int, channels: int, key: Key) -> Networks:
@@ -123,7 +129,7 @@ def indexed_networks(num_states: int, heads: HeadSpec, *, widths: Sequence[int],
         value=head(values, num_states, value_key),
         policy=head(policy, num_states, policy_key),
         exploration=head(policy, num_states, exploration_key) if heads.exploration else None,
-        ube=head(Categorical(values.limit), num_states, ube_key) if heads.ube else None,
+        ube=head(heads.variances, num_states, ube_key) if heads.ube else None,
         reward=head(values, num_states * heads.num_actions, reward_key),
     )
 
@@ -134,16 +140,15 @@ def vector_networks(num_inputs: int, heads: HeadSpec, *, widths: Sequence[int], 
     policy = Policy(heads.num_actions)
 
     def head(codec: Codec, key: Key) -> Head:
-        return Head(mlp(num_inputs, (*widths, codec.size), key=key, indexed=False), codec)
+        sizes = (*widths, codec.size)
+        return Head(mlp(num_inputs, sizes, key=key, indexed=False, zero_output=not heads.bounded), codec)
 
     return Networks(
         torso=Identity(),
         value=head(Tanh() if heads.bounded else heads.values, value_key),
         policy=head(policy, policy_key),
         exploration=head(policy, exploration_key) if heads.exploration else None,
-        ube=head(Unit() if heads.bounded else Categorical(heads.values.limit), ube_key)
-        if heads.ube
-        else None,
+        ube=head(Unit() if heads.bounded else heads.variances, ube_key) if heads.ube else None,
         reward=None,
     )
 
@@ -163,7 +168,7 @@ def image_networks(
         value=head(heads.values, value_key),
         policy=head(policy, policy_key),
         exploration=head(policy, exploration_key) if heads.exploration else None,
-        ube=head(Categorical(heads.values.limit), ube_key) if heads.ube else None,
+        ube=head(heads.variances, ube_key) if heads.ube else None,
         reward=None,
     )
 

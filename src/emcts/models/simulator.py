@@ -10,10 +10,11 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from emcts.envs.base import AnyEnvironment
 from emcts.models.evaluators import EvaluateState, EvaluateTransition, Evaluator, StateEstimate, Transition
 from emcts.models.networks import Networks
+from emcts.models.statistics import reward_range, update_statistics
 from emcts.models.ube import leaf_variance
 from emcts.models.world_model import Prior, Unroll, WorldModel
 from emcts.novelty import Novelty
-from emcts.types import Key, Params, RecurrentFn, RecurrentFnOutput, RootFnOutput
+from emcts.types import Key, Params, RecurrentFn, RecurrentFnOutput, RootFnOutput, Scalar
 
 LeafFactor = Callable[[PyTree], Float[Array, ""]]
 
@@ -25,7 +26,7 @@ class SimulatorPlanningModel:
     The variance of a leaf's value is `max(u, leaf_factor(leaf) * novelty)`, at most `max_variance` (`eq:ube_max`),
     where the novelty is that of the transition into the leaf. Values and variances are not backed up past a terminal
     state. An episode that was cut off is not over: the edge to its last state counts that state's value in full, and
-    the search goes no further.
+    the search goes no further. `reward_range` is the unit of the return: `max_variance` is in terms of its square.
     """
 
     env: AnyEnvironment
@@ -34,10 +35,15 @@ class SimulatorPlanningModel:
     discount: float
     leaf_factor: LeafFactor
     max_variance: float
+    reward_range: Scalar = 1.0
+
+    @property
+    def _largest_variance(self) -> Scalar:
+        return self.max_variance * self.reward_range**2
 
     def root(self, states: PyTree, prior: Prior) -> RootFnOutput:
         estimate = self.estimate(states)
-        variance = jnp.clip(estimate.ube, 0, self.max_variance)
+        variance = jnp.clip(estimate.ube, 0, self._largest_variance)
         return RootFnOutput(self._mask_invalid(prior(estimate), states), estimate.value, states, variance)
 
     def invalid_actions(self, states: PyTree) -> Bool[Array, "B A"]:
@@ -76,7 +82,7 @@ class SimulatorPlanningModel:
             value=estimate.value,
             reward_variance=transition.reward_variance,
             value_variance=leaf_variance(
-                estimate.ube, transition.novelty, self.leaf_factor(after), self.max_variance
+                estimate.ube, transition.novelty, self.leaf_factor(after), self._largest_variance
             ),
         )
         return out, estimate, after, outcome.cut_off
@@ -97,12 +103,16 @@ def bootstrap_where(cut_off: Bool[Array, "B"], step: RecurrentFnOutput) -> Recur
 
 @dataclasses.dataclass(frozen=True)
 class SimulatorModel:
-    """Plans with the environment itself. `leaf_factor` gives the leaf rule's `c`, as a function of the leaf's state."""
+    """Plans with the environment itself. `leaf_factor` gives the leaf rule's `c`, as a function of the leaf's state.
+
+    Variances are in units of the squared `fixed_range`; None is the range of the rewards that was seen.
+    """
 
     evaluator: Evaluator[PyTree]
     discount: float
     leaf_factor: LeafFactor
     max_variance: float = float("inf")
+    fixed_range: float | None = 1.0
 
     @property
     def novelty(self) -> Novelty:
@@ -112,15 +122,23 @@ class SimulatorModel:
     def uses_simulator(self) -> bool:
         return True
 
+    @property
+    def reads_state_after(self) -> bool:
+        return True
+
     def heads(self, networks: Networks) -> Networks:
         return networks
+
+    def reward_range(self, networks: Networks) -> Scalar:
+        return reward_range(networks, self.fixed_range)
 
     def planning_models(
         self, env: AnyEnvironment, networks: Networks
     ) -> Callable[[PyTree], SimulatorPlanningModel]:
-        evaluate_state = self.evaluator.state_fn(env, networks)
-        with_novelty = self.evaluator.transition_fn(env, networks)
-        rule = (self.discount, self.leaf_factor, self.max_variance)
+        unit = self.reward_range(networks)
+        evaluate_state = self.evaluator.state_fn(env, networks, unit**2)
+        with_novelty = self.evaluator.transition_fn(env, networks, unit**2)
+        rule = (self.discount, self.leaf_factor, self.max_variance, unit)
         return lambda novelty: SimulatorPlanningModel(env, evaluate_state, with_novelty(novelty), *rule)
 
     def without_novelty(self) -> WorldModel[PyTree]:
@@ -147,6 +165,9 @@ class SimulatorModel:
             env, transitions.before, transitions.action, transitions.after
         )
         return self.evaluator.novelty.update(novelty, inputs, transitions.valid)
+
+    def update_statistics(self, env: AnyEnvironment, networks: Networks, transitions: Transition) -> Networks:
+        return update_statistics(networks, transitions.reward)
 
     def record_rewards(self, env: AnyEnvironment, novelty: PyTree, transitions: Transition) -> PyTree:
         return self.evaluator.record_rewards(env, novelty, transitions)

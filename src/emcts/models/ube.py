@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from emcts.types import Number
+from emcts.types import Number, Scalar
 
 
 def horizon_factor(discount: float, horizon: Number | None = None) -> Float[Array, "*B"]:
@@ -22,7 +22,7 @@ def horizon_factor(discount: float, horizon: Number | None = None) -> Float[Arra
 
 
 def leaf_variance(
-    predicted: Float[Array, "*B"], novelty: Float[Array, "*B"], factor: Float[Array, "*B"], largest: float
+    predicted: Float[Array, "*B"], novelty: Float[Array, "*B"], factor: Float[Array, "*B"], largest: Scalar
 ) -> Float[Array, "*B"]:
     """Returns `max(u, c * eta)`, at most `largest`: a head is unreliable on states that it was not trained on."""
     # An undiscounted endless horizon has an infinite factor: a novelty of 0 stays 0 there, too.

@@ -9,7 +9,7 @@ from emcts.envs.base import AnyEnvironment
 from emcts.models.evaluators import StateEstimate, Transition
 from emcts.models.networks import Networks, RawOutputs
 from emcts.novelty import Novelty
-from emcts.types import Key, RecurrentFn, RecurrentFnOutput, Replaceable, RootFnOutput, record
+from emcts.types import Key, RecurrentFn, RecurrentFnOutput, Replaceable, RootFnOutput, Scalar, record
 
 State_contra = TypeVar("State_contra", contravariant=True)
 Prior = Callable[[StateEstimate], Float[Array, "B A"]]
@@ -18,6 +18,10 @@ Prior = Callable[[StateEstimate], Float[Array, "B A"]]
 @runtime_checkable
 class PlanningModel(Protocol[State_contra]):
     """A model with the networks of one moment. States are the environment's; a search's embeddings are the model's."""
+
+    @property
+    def reward_range(self) -> Scalar:
+        """The unit of the return: variances are shares of its square, and scores are compared in terms of it."""
 
     def root(self, states: State_contra, prior: Prior) -> RootFnOutput: ...
 
@@ -62,8 +66,15 @@ class WorldModel(Protocol[State_contra]):
     def uses_simulator(self) -> bool:
         """Whether a step of its planning models takes a step of the environment."""
 
+    @property
+    def reads_state_after(self) -> bool:
+        """Whether `update_novelty` reads the states that transitions lead to."""
+
     def heads(self, networks: PyTree) -> Networks:
         """Returns the heads that losses are computed for."""
+
+    def reward_range(self, networks: PyTree) -> Scalar:
+        """Returns the unit of the return."""
 
     def planning_models(
         self, env: AnyEnvironment, networks: PyTree
@@ -87,6 +98,9 @@ class WorldModel(Protocol[State_contra]):
         self, env: AnyEnvironment, networks: PyTree, novelty: PyTree, transitions: Transition
     ) -> PyTree:
         """Returns the novelty state after an update with these transitions."""
+
+    def update_statistics(self, env: AnyEnvironment, networks: PyTree, transitions: Transition) -> PyTree:
+        """Returns the networks with their statistics after these transitions, once for each that was experienced."""
 
     def record_rewards(self, env: AnyEnvironment, novelty: PyTree, transitions: Transition) -> PyTree:
         """Returns the novelty state after the rewards were recorded: once for each transition that was experienced."""

@@ -18,7 +18,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Array, Bool, Float, Int, Integer, Shaped
 
-from emcts.types import Key
+from emcts.types import Key, Scalar
 
 State = TypeVar("State")
 Readable = TypeVar("Readable", contravariant=True)
@@ -96,8 +96,8 @@ class RewardNovelty(Novelty[State], Protocol[State]):
         """The state once the transitions in the mask had these rewards."""
         ...
 
-    def reward_variances(self, state: State) -> Float[Array, "N"]:
-        """The variance of the mean reward of every index."""
+    def reward_variances(self, state: State, variance_unit: Scalar = 1.0) -> Float[Array, "N"]:
+        """The variance of the mean reward of every index: its novelty, in terms of `variance_unit`, and its noise."""
         ...
 
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int32
 
 from emcts.novelty.base import Novelty, State
-from emcts.types import Key, Replaceable, record
+from emcts.types import Key, Replaceable, Scalar, record
 
 _MOST_VISITS = 2**30  # later ones are not counted, so that the number does not wrap
 _ROUNDING = 1e-6  # relative: draws that differ by less are one number
@@ -115,7 +115,8 @@ def _noise_probability(
         return -0.5 * ((state.mean - mean) ** 2 / variance + jnp.log(variance))
 
     odds = jnp.log(share) - jnp.log1p(-share) + log_density(noisy, noise) - log_density(quiet, jnp.float32(0))
-    once = jnp.where(state.visits == 1, jax.nn.sigmoid(odds), 0.0)
+    # Densities of no members at all are infinitely narrow: where no index is noisy, there are no odds to compute.
+    once = jnp.where((state.visits == 1) & (share > 0), jax.nn.sigmoid(odds), 0.0)
     return jnp.maximum(once, share)
 
 
@@ -141,7 +142,7 @@ class NoiseAware(Generic[State]):
     """A novelty estimator for the indices of a finite environment, and the moments of their rewards.
 
     `variance` is that of `novelty`: how new an index is. `reward_variances` add to it the variance of the mean reward,
-    for all indices.
+    for all indices: the novelty counts in terms of `variance_unit`, noise has the unit of the rewards.
     """
 
     novelty: Novelty[State]
@@ -169,7 +170,9 @@ class NoiseAware(Generic[State]):
         """The state once the transitions in the mask had these rewards; call it once per transition, as it happens."""
         return state.replace(rewards=self.rewards.update(state.rewards, xs, rewards, mask))
 
-    def reward_variances(self, state: NoiseAwareState[State]) -> Float[Array, "N"]:
+    def reward_variances(
+        self, state: NoiseAwareState[State], variance_unit: Scalar = 1.0
+    ) -> Float[Array, "N"]:
         indices = jnp.arange(self.rewards.size)
         new = jax.vmap(self.novelty.variance, (None, 0))(state.novelty, indices)
-        return new + self.rewards.variances(state.rewards)
+        return variance_unit * new + self.rewards.variances(state.rewards)

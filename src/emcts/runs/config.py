@@ -129,12 +129,14 @@ def override(settings: SettingsT, changes: Mapping[str, object]) -> SettingsT:
     """Returns the settings with some values replaced, each named by its dotted path."""
     for path, value in changes.items():
         name, _, rest = path.partition(".")
-        if isinstance(settings, Mapping):
-            settings = {**settings, path: value}
-            continue
         if name not in {setting.name for setting in dataclasses.fields(settings)}:
             raise ValueError(f"there is no setting {path!r} in {type(settings).__name__}")
-        new = override(getattr(settings, name), {rest: value}) if rest else value
+        before = getattr(settings, name)
+        new: object
+        if rest and isinstance(before, Mapping):
+            new = {**before, rest: value}
+        else:
+            new = override(before, {rest: value}) if rest else value
         settings = dataclasses.replace(settings, **{name: new})
     return settings
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -124,8 +125,14 @@ def _locked(file: IO[str], kind: int) -> bool:
 
 def next_free(parent: Path, environment: str, agent: str) -> Path:
     """Returns a path for a new run that does not exist yet: the environment, the agent and a number."""
-    numbers = (parent / f"{environment}-{agent}-{number}" for number in range(1, 1_000_000))
+    name = file_name(environment)
+    numbers = (parent / f"{name}-{agent}-{number}" for number in range(1, 1_000_000))
     return next(path for path in numbers if not path.exists())
+
+
+def file_name(text: str) -> str:
+    """Returns a text as part of a file's name: a reference may have colons and slashes."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text)
 
 
 def find_runs(parent: Path) -> list[Folder]:

@@ -46,6 +46,12 @@ class DataParallel:
             return shards
         return jax.tree.map(lambda leaf: jax.lax.all_gather(leaf, AXIS, axis=axis, tiled=True), shards)
 
+    def from_first(self, tree: PyTree) -> PyTree:
+        """Returns what the first device has."""
+        if self.num_devices == 1:
+            return tree
+        return jax.tree.map(lambda leaf: jax.lax.all_gather(leaf, AXIS)[0], tree)
+
     def sum(self, tree: PyTree) -> PyTree:
         """Sums over all devices."""
         return tree if self.num_devices == 1 else jax.lax.psum(tree, AXIS)

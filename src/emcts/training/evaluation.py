@@ -1,25 +1,27 @@
 """Evaluation: episodes played to their end, and whether they solve the task."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from emcts.envs.base import AnyEnvironment, is_success
+from emcts.envs.base import AnyEnvironment, GoalEnvironment, HostEnvironment, Outcome, is_success
 from emcts.types import Key, Replaceable, record
 
 
 @record
 class EvaluationResult(Replaceable):
-    """Returns and lengths of episodes. `solved` is the environment's own criterion: rewards may be noisy."""
+    """Returns and lengths of episodes, and whether each was a success."""
 
     episode_return: Float[Array, "E"]
     length: Int[Array, "E"]
     solved: Bool[Array, "E"]
 
 
+ROUNDING = 1e-5
 SolvedFraction = Callable[[EvaluationResult], Float[Array, ""]]  # from 0 to 1; 1 counts as solved
 
 
@@ -42,6 +44,34 @@ class ReturnReached:
         return jnp.where(result.episode_return.mean() >= self.threshold, 1.0, 0.0)
 
 
+@dataclasses.dataclass(frozen=True)
+class Success:
+    """Whether a step is a success: the environment's own criterion, or else a positive reward.
+
+    Where every step pays something, a reward says nothing. There an episode is a success if it ends with a return
+    above `baseline_return`, that of the best random episode.
+    """
+
+    baseline_return: float | None = None
+
+    def __call__(
+        self,
+        env: AnyEnvironment,
+        after: PyTree,
+        outcome: Outcome,
+        episode_return: Float[Array, ""],
+        ended: Bool[Array, ""],
+    ) -> Bool[Array, ""]:
+        if self.baseline_return is None or isinstance(env, GoalEnvironment):
+            return is_success(env, after, outcome)
+        # Sums of the same rewards may round differently.
+        margin = ROUNDING * max(1.0, abs(self.baseline_return))
+        return ended & (episode_return > self.baseline_return + margin)
+
+
+POSITIVE_REWARD = Success()
+
+
 @record
 class _Episodes(Replaceable):
     state: PyTree
@@ -59,11 +89,14 @@ def play_episodes(
     *,
     num_episodes: int,
     max_steps: int,
+    success: Success = POSITIVE_REWARD,
 ) -> EvaluationResult:
     """Plays episodes side by side. One that has not ended after `max_steps` is cut off.
 
     `policy` chooses actions for a batch of states.
     """
+    if isinstance(env, HostEnvironment):
+        env = env.limited(max_steps)  # so that the simulators of episodes that are cut off are free again
     init_key, play_key = jax.random.split(key)
 
     def unfinished(episodes: _Episodes) -> Bool[Array, ""]:
@@ -74,13 +107,15 @@ def play_episodes(
         action_key, step_key = jax.random.split(jax.random.fold_in(play_key, episodes.time))
         actions = policy(action_key, episodes.state)
         after, outcome = jax.vmap(env.step)(episodes.state, actions, jax.random.split(step_key, num_episodes))
-        success = jax.vmap(lambda after, outcome: is_success(env, after, outcome))(after, outcome)
+        episode_return = episodes.episode_return + jnp.where(episodes.over, 0.0, outcome.reward)
+        ended = outcome.over | (episodes.time + 1 >= max_steps)
+        succeeded = jax.vmap(functools.partial(success, env))(after, outcome, episode_return, ended)
         return _Episodes(
             state=after,
             over=episodes.over | outcome.over,
-            episode_return=episodes.episode_return + jnp.where(episodes.over, 0.0, outcome.reward),
+            episode_return=episode_return,
             length=episodes.length + ~episodes.over,
-            solved=episodes.solved | (success & ~episodes.over),
+            solved=episodes.solved | (succeeded & ~episodes.over),
             time=episodes.time + 1,
         )
 

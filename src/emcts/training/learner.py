@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, PyTree, Shaped
 
 from emcts.training.data_parallel import DataParallel
 from emcts.training.env_factory import EnvFactory
-from emcts.training.evaluation import EvaluationResult, SolvedFraction
+from emcts.training.evaluation import POSITIVE_REWARD, EvaluationResult, SolvedFraction, Success
 from emcts.training.log import TrainingLog
 from emcts.types import Key, Replaceable, record
 
@@ -51,13 +51,19 @@ class RolloutStats(Replaceable):
 
 @runtime_checkable
 class UpdateStats(Protocol):
-    """The losses of an update: their weighted total, and a record of its parts."""
+    """The losses of an update: their weighted total, and a record of its parts.
+
+    `clipped_targets` is the fraction of targets that the networks cannot represent, None if they can represent any.
+    """
 
     @property
     def total(self) -> Float[Array, "..."]: ...
 
     @property
     def losses(self) -> PyTree: ...
+
+    @property
+    def clipped_targets(self) -> Float[Array, "..."] | None: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,6 +108,7 @@ class EvaluationConfig:
     max_steps: int
     beta: float = 0.0
     solved: SolvedFraction | None = None  # None: the task cannot be solved, only played better
+    success: Success = POSITIVE_REWARD  # of training episodes too
 
     def __post_init__(self) -> None:
         check_positive(self, "evaluation", "episodes", "max_steps")

@@ -17,7 +17,7 @@ from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Bool, Float, PyTree, Shaped, UInt32
 
 from emcts.counter import NEVER, Counter
-from emcts.envs.base import ArtifactEnvironment
+from emcts.envs.base import ArtifactEnvironment, is_on_host, simulator_errors
 from emcts.training.data_parallel import AXIS, DataParallel
 from emcts.training.devices import SEEDS, DeviceLayout, best_layout
 from emcts.training.evaluation import EvaluationResult
@@ -77,7 +77,8 @@ class SeedTrainer(Generic[StateT]):
     def init(self) -> StateT:
         params = [self.learner.env_factory.params(seed) for seed in self.seeds]
         stacked = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *params)
-        return self._init(np.array(self.seeds, np.uint32), stacked)
+        with simulator_errors(self.learner.env_factory.example):
+            return self._init(np.array(self.seeds, np.uint32), stacked)
 
     def advance(self, state: StateT) -> tuple[StateT, Progress]:
         per_iteration = self.learner.steps_per_iteration
@@ -85,15 +86,19 @@ class SeedTrainer(Generic[StateT]):
         numbers = np.arange(first, first + self.iterations_per_chunk)
         learning = (numbers + 1) * per_iteration >= self.learner.schedule.warmup_steps
         progress = np.clip(numbers * per_iteration / self.total_env_steps, 0, 1).astype(np.float32)
-        state, *results = self._advance(state, learning, progress)
-        return state, self._progress(*jax.device_get(results))
+        with simulator_errors(self.learner.env_factory.example):
+            state, *results = self._advance(state, learning, progress)
+            return state, self._progress(*jax.device_get(results))
 
     def evaluate(
         self, state: StateT, *, episodes: int, beta: float, seed: int
     ) -> Mapping[str, Float[np.ndarray, "S E"]]:
         keys = jax.random.split(_named(jax.random.key(seed), f"{self.name}/evaluate"), len(self.seeds))
-        one = functools.partial(self._sharded.evaluate, episodes=episodes, beta=beta)
-        result = jax.device_get(self._all_seeds(one, (self._specs, P(SEEDS)), P(SEEDS))(state, keys))
+        if (episodes, beta) not in self._evaluations:
+            one = functools.partial(self._sharded.evaluate, episodes=episodes, beta=beta)
+            self._evaluations[episodes, beta] = self._all_seeds(one, (self._specs, P(SEEDS)), P(SEEDS))
+        with simulator_errors(self.learner.env_factory.example):
+            result = jax.device_get(self._evaluations[episodes, beta](state, keys))
         episodes_of = {"return": result.episode_return, "length": result.length.astype(np.float64)}
         if self.learner.evaluation.solved is None:
             return episodes_of
@@ -101,6 +106,11 @@ class SeedTrainer(Generic[StateT]):
 
     def maps(self, state: StateT) -> Mapping[str, Float[np.ndarray, "S N N"]]:
         return {} if self._maps is None else jax.device_get(self._maps(state))
+
+    @functools.cached_property
+    def _evaluations(self) -> dict[tuple[int, float], Callable[..., PyTree]]:
+        """The compiled programs of evaluations, by the number of episodes and beta."""
+        return {}
 
     @functools.cached_property
     def mesh(self) -> Mesh:
@@ -199,6 +209,9 @@ class SeedTrainer(Generic[StateT]):
         config = learner.evaluation
         key = evaluation_keys(state).episodes
         evaluation = learner.evaluate(state, key, episodes=config.episodes, beta=config.beta)
+        if is_on_host(learner.env_factory.example):
+            # Simulators need not play the same on all devices, which have to log the same.
+            evaluation = DataParallel(self.mesh.shape[AXIS]).from_first(evaluation)
         solved = jnp.float32(jnp.nan) if config.solved is None else config.solved(evaluation)
         log = state.log
         state = state.replace(log=log.replace(solved=first_time(log.solved, solved == 1, log.env_steps)))
@@ -221,6 +234,9 @@ class SeedTrainer(Generic[StateT]):
             "nan_step": _or_nan(log.not_finite),
             "loss": _mean(report.update.total),
             **{f"loss_{part.name}": _mean(getattr(losses, part.name)) for part in dataclasses.fields(losses)},
+            "clipped_targets": None
+            if report.update.clipped_targets is None
+            else _mean(report.update.clipped_targets),
             "states_discovered": report.discovered,
             "table_occupancy": report.table_occupancy,
             **{

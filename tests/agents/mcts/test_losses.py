@@ -9,7 +9,7 @@ import optax
 import pytest
 
 from emcts.agents.mcts.agent import LossWeights
-from emcts.agents.mcts.losses import batch_loss
+from emcts.agents.mcts.losses import batch_loss, clipped_targets
 from emcts.agents.mcts.targets import Targets, Trajectory
 from emcts.envs import DeepSea
 from emcts.models.codecs import Categorical
@@ -169,3 +169,30 @@ def test_a_head_learns_from_its_own_target_alone() -> None:
                 jax.tree.leaves(getattr(before, head)), jax.tree.leaves(getattr(after, head)), strict=True
             )
             assert all(np.array_equal(one, two) for one, two in pairs) == (head != name)
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "reward_range", "expected"),
+    [
+        ("value", 100.0, 1.0, 0.0),
+        ("value", 500.0, 1.0, 1 / 16),
+        ("value", 500.0, 1000.0, 1 / 16),  # values are in units of their own
+        ("reward", -500.0, 1.0, 1 / 16),
+        ("ube", 500.0, 1.0, 1 / 16),
+        ("ube", 500.0, 10.0, 0.0),
+    ],
+)
+def test_targets_that_a_head_cannot_represent_are_counted(
+    name: str, target: float, reward_range: float, expected: float
+) -> None:
+    _, networks = tabular()
+    targets = TARGETS.replace(**{name: getattr(TARGETS, name).at[3].set(target)})
+    clipped = clipped_targets(networks, targets, reward_range)
+    assert float(clipped.mean()) == pytest.approx(expected * 16 / ENV.num_states)
+
+
+def test_values_of_a_bounded_task_may_reach_its_bounds() -> None:
+    _, networks = bounded()
+    bounds = TARGETS.replace(value=jnp.where(TARGETS.value > 0, 1.0, -1.0), ube=jnp.round(TARGETS.ube))
+    assert not clipped_targets(networks, bounds, 1.0).any()
+    assert clipped_targets(networks, bounds.replace(value=10 * bounds.value), 1.0).all()

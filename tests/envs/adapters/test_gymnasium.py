@@ -1,51 +1,25 @@
-"""Against Gymnasium where it is installed, and against a simulator of the same interface everywhere."""
+"""Against Gymnasium where it is installed, and against simulators of the same interface everywhere."""
 
+import functools
+import os
+import subprocess
+import sys
 import types
+from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from emcts.envs import auto_reset, check, from_gymnasium
+from emcts.envs import auto_reset, check, from_gymnasium, time_limit
+from emcts.envs.base import SimulatorError, advance, simulator_errors
+from emcts.envs.wrappers import TimeLimit
+from tests.envs.adapters.simulators import Forgetful, Wanderer, box, discrete
 
 KEY = jax.random.key(0)
-
-
-def discrete(n, start=0):
-    return types.SimpleNamespace(n=n, start=start, shape=(), dtype=np.int64)
-
-
-class Wanderer:
-    """Adds up actions and seeded noise, and ends at 12 steps, or is cut short at a sum over 20."""
-
-    built = 0
-    action_space = discrete(3, start=1)
-    observation_space = types.SimpleNamespace(shape=(2,), dtype=np.float64)
-
-    def __init__(self):
-        type(self).built += 1
-
-    def reset(self, *, seed):
-        self.rng, self.time, self.total = np.random.default_rng(seed), 0, 0.0
-        return np.array([self.time, self.total]), {}
-
-    def step(self, action):
-        assert action in (1, 2, 3)
-        self.time += 1
-        self.total += action + self.rng.random()
-        seen = np.array([self.time, self.total])
-        return seen, self.total / 2, self.time >= 12, self.total > 20, {}
-
-    def close(self):
-        pass
-
-
-class Forgetful(Wanderer):
-    """Ignores its seed."""
-
-    def reset(self, *, seed):
-        return super().reset(seed=None)
+KEYS = jax.random.split(KEY, 5)
 
 
 def by_hand(seed, actions):
@@ -60,97 +34,270 @@ def follow(env, state, actions):
     return state, outcome
 
 
-def test_contract_with_a_simulator():
+def advanced(env, states, actions, first=0):
+    """Makes moves with one action for all episodes, the first at time `first`; returns the results of the last."""
+    one = jax.vmap(functools.partial(advance, env), (0, None, None, 0))
+    for time, action in enumerate(actions, first):
+        reset_keys = jax.random.split(jax.random.fold_in(KEY, time), len(KEYS))
+        after, outcome, states = one(states, jnp.int32(action), KEY, reset_keys)
+    return after, outcome, states
+
+
+def all_equal(one, two):
+    jax.tree.map(np.testing.assert_array_equal, one, two)
+
+
+def test_contract():
     checked = check(from_gymnasium(Wanderer))
     assert checked.ended == 8
     assert checked.random
 
 
-def test_auto_reset_with_a_simulator():
+def test_auto_reset():
     assert check(auto_reset(from_gymnasium(Wanderer)), steps=40, resets=True).ended >= 8 * 3
 
 
 def test_an_old_state_can_be_stepped_again_another_way():
     env = from_gymnasium(Wanderer)
     start = env.init(KEY)
-    seed = int(start.seed)
     middle, _ = follow(env, start, [0, 1, 2])
     for tail in ([0, 0], [2, 1], [0, 2]):
         state, outcome = follow(env, middle, tail)
-        seen, reward, *_ = by_hand(seed, [0, 1, 2, *tail])
+        seen, reward, *_ = by_hand(int(start.seed), [0, 1, 2, *tail])
         np.testing.assert_allclose(env.observe(state), seen, rtol=1e-6)
         np.testing.assert_allclose(outcome.reward, reward, rtol=1e-6)
 
 
-@pytest.mark.parametrize("instances", [1, 3, 16])
-def test_fewer_simulators_than_episodes_change_no_result(instances):
-    env = from_gymnasium(Wanderer, instances=instances)
-    built = Wanderer.built
-    states = jax.vmap(env.init)(jax.random.split(KEY, 5))
-    for action in [0, 2, 1]:
-        states, outcomes = jax.vmap(env.step, (0, None, None))(states, jnp.int32(action), KEY)
-    expected = [by_hand(int(seed), [0, 2, 1]) for seed in states.seed]
-    np.testing.assert_allclose(jax.vmap(env.observe)(states), [each[0] for each in expected], rtol=1e-6)
-    np.testing.assert_allclose(outcomes.reward, [each[1] for each in expected], rtol=1e-6)
-    assert Wanderer.built - built - len(expected) == min(instances, 5)
+def test_a_batch_steps_and_resets_in_one_call(monkeypatch):
+    calls: list[object] = []
+
+    class Counted(Wanderer):
+        def step(self, action):
+            calls.append("step")
+            return super().step(action)
+
+    env = from_gymnasium(Counted)
+    counted = env.pool.step
+
+    def step(moves):
+        calls.append(len(moves))
+        return counted(moves)
+
+    monkeypatch.setattr(env.pool, "step", step)
+    one = functools.partial(advance, env)
+    states = jax.vmap(jax.vmap(env.init))(jnp.stack([KEYS, KEYS]))
+    keys = jax.random.split(jax.random.key(7), (2, 5))
+    batched = jax.jit(jax.vmap(jax.vmap(one, (0, None, None, 0)), (0, None, None, 0)))
+    _, outcome, states = batched(states, jnp.int32(2), KEY, keys)
+    assert calls == [10, *["step"] * 10]
+    all_equal(*[jax.tree.map(lambda leaf, i=i: leaf[i], outcome) for i in range(2)])
+    assert np.unique(states.seed).size == 5, "equal seeds and actions have a simulator each"
 
 
-def test_a_repeated_step_is_answered_from_memory():
+def test_a_new_episode_begins_where_one_ends():
     env = from_gymnasium(Wanderer)
-    start = env.init(KEY)
-    first, _ = follow(env, start, [1, 1, 1])
-    second, _ = follow(env, start, [1, 1, 1])
-    jax.tree.map(np.testing.assert_array_equal, first, second)
-    assert int(first.number) == 3, "no state was counted twice"
+    states = jax.vmap(env.init)(KEYS)
+    members = ("num_actions", "init", "step", "observe", "legal")
+    generic = types.SimpleNamespace(**{name: getattr(env, name) for name in members})
+    for time in range(30):
+        key = jax.random.fold_in(jax.random.key(3), time)
+        reset_keys = jax.random.split(key, len(KEYS))
+        actions = jax.random.randint(key, (len(KEYS),), 0, 3)
+        results = [
+            jax.vmap(functools.partial(advance, one), (0, 0, None, 0))(states, actions, KEY, reset_keys)
+            for one in (generic, env)
+        ]
+        all_equal(*results)
+        after, outcome, states = results[1]
+        np.testing.assert_array_equal(states.time == 0, outcome.over)
+        np.testing.assert_array_equal(after.over, outcome.over)
+    assert int(states.time.max()) < 12
 
 
-def test_forgotten_states_are_an_error():
-    env = from_gymnasium(Wanderer, memory=4)
-    old, _ = follow(env, env.init(KEY), [0, 1])
-    follow(env, env.init(jax.random.key(1)), [0, 1])
-    with pytest.raises(Exception, match=r"forgotten.*raise memory"):
-        jax.block_until_ready(env.step(old, jnp.int32(0), KEY))
-    restarted, _ = follow(env, env.init(KEY), [0, 1])
-    np.testing.assert_allclose(env.observe(restarted), by_hand(int(old.seed), [0, 1])[0], rtol=1e-6)
+def test_episodes_go_on_without_their_simulators():
+    actions = [0, 2, 1] * 5
+    env = from_gymnasium(Wanderer)
+    expected = advanced(env, jax.vmap(env.init)(KEYS), actions)
+    other = from_gymnasium(Wanderer)
+    states = jax.vmap(other.init)(KEYS)
+    *_, states = advanced(other, states, actions[:5])
+    fresh = from_gymnasium(Wanderer)
+    built, resets = Wanderer.built, Wanderer.resets
+    all_equal(advanced(fresh, states, actions[5:], first=5), expected)
+    assert Wanderer.built - built == 4, "one was there"
+    assert Wanderer.resets - resets == 5 + 5, "each was replayed once, and ended once"
 
 
-def test_a_simulator_that_ignores_its_seed_is_found_out():
+@pytest.mark.parametrize("instances", [1, 16])
+def test_simulators_are_bounded_and_closed(instances):
+    class Own(Wanderer):
+        pass
+
+    env = from_gymnasium(Own, instances=instances)
+    for seed in range(20):
+        *_, states = advanced(env, jax.vmap(env.init)(jax.random.split(jax.random.key(seed), 5)), [0, 1])
+    assert Own.built <= max(instances, 10) + 5
+    assert Own.steps == 20 * 2 * 5, "none of the last batches was replayed"
+    env.close()
+    assert Own.closed == Own.built
+    after, _, _ = advanced(env, states, [1])
+    expected = [by_hand(int(seed), [0, 1, 1])[0] for seed in states.seed]
+    np.testing.assert_allclose(jax.vmap(env.observe)(after), expected, rtol=1e-6)
+
+
+def test_an_environment_that_is_dropped_closes_its_simulators():
+    class Own(Wanderer):
+        pass
+
+    env = from_gymnasium(Own)
+    env.pool.reset(np.arange(3))
+    assert (Own.built, Own.closed) == (3, 0)
+    del env
+    assert Own.closed == 3
+
+
+def test_a_step_from_an_end_does_not_reach_the_simulator():
+    class Own(Wanderer):
+        pass
+
+    env = from_gymnasium(Own)
+    end, outcome = follow(env, env.init(KEY), [0] * 12)
+    assert outcome.terminated
+    assert not outcome.truncated
+    taken = Own.steps
+    again, outcome = follow(env, end, [1, 2])
+    assert Own.steps == taken
+    all_equal(end, again)
+    assert (outcome.reward, outcome.terminated) == (0, True)
+
+
+def test_a_simulator_that_ignores_its_seed_is_cut_off_once_it_is_gone(capfd):
     env = from_gymnasium(Forgetful)
-    middle, _ = follow(env, env.init(KEY), [0, 1])
-    follow(env, middle, [0])
-    with pytest.raises(Exception, match="not determined by its seed"):
-        jax.block_until_ready(follow(env, middle, [1]))
+    states = jax.vmap(env.init)(KEYS)
+    after, outcome, states = advanced(env, states, [0, 1])
+    assert not outcome.over.any()
+    assert capfd.readouterr().err == ""
+    env.close()
+    after, outcome, begun = advanced(env, states, [1])
+    assert outcome.truncated.all()
+    assert not outcome.terminated.any()
+    np.testing.assert_array_equal(outcome.reward, 0)
+    np.testing.assert_array_equal(after.observation, states.observation)
+    np.testing.assert_array_equal(begun.time, 0)
+    env.close()
+    *_, states = advanced(env, begun, [1, 1, 1])
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert "Forgetful is not determined by its seed" in lines[0]
 
 
-def test_discrete_observations_are_one_hot():
-    class Chain(Wanderer):
-        observation_space = discrete(4, start=2)
+def test_a_simulator_whose_replay_ends_early_is_cut_off():
+    class Ending(Wanderer):
+        replaying = False
 
-        def reset(self, *, seed):
-            return 2, {}
+        def step(self, action):
+            seen, reward, terminated, truncated, info = super().step(action)
+            return seen, reward, terminated or type(self).replaying, truncated, info
 
-    env = from_gymnasium(Chain)
-    np.testing.assert_array_equal(env.observe(env.init(KEY)), [1, 0, 0, 0])
+    env = from_gymnasium(Ending)
+    state, _ = follow(env, env.init(KEY), [0, 0])
+    env.close()
+    Ending.replaying = True
+    _, outcome = follow(env, state, [0])
+    assert outcome.truncated
 
 
-def test_spaces_that_do_not_fit():
-    class Continuous(Wanderer):
-        action_space = types.SimpleNamespace(shape=(1,), dtype=np.float32)
+def test_exceptions_of_a_simulator_are_readable():
+    class Broken(Wanderer):
+        def step(self, action):
+            if self.time == 1:
+                raise KeyError("no such level")
+            return super().step(action)
 
-    class Nested(Wanderer):
-        observation_space = types.SimpleNamespace(shape=None, dtype=None)
+    env = from_gymnasium(Broken)
+    state, _ = follow(env, env.init(KEY), [0])
+    message = rf"^Broken failed in step 1 of seed {state.seed}: KeyError: 'no such level'$"
+    with pytest.raises(SimulatorError, match=message) as caught, simulator_errors(env):
+        jax.block_until_ready(jax.jit(env.step)(state, jnp.int32(0), KEY))
+    assert isinstance(caught.value.__cause__, KeyError)
 
-    with pytest.raises(ValueError, match="only discrete actions"):
-        from_gymnasium(Continuous)
-    with pytest.raises(ValueError, match="FlattenObservation"):
-        from_gymnasium(Nested)
+
+def test_limits():
+    spec = types.SimpleNamespace(id="Walk-v0", max_episode_steps=9, reward_threshold=7.5)
+    limited = type("Limited", (Wanderer,), {"spec": spec})
+    assert from_gymnasium(Wanderer).max_steps == 10_000
+    assert from_gymnasium(limited).max_steps == 9
+    assert from_gymnasium(limited).reward_threshold == 7.5
+    assert from_gymnasium(limited, max_steps=5).max_steps == 5
+    env: Any = time_limit(from_gymnasium(Wanderer), 4)
+    start = env.init(KEY)
+    assert env.steps_left(start) == 4
+    before, outcome = follow(env, start, [0, 0, 0])
+    assert not outcome.over
+    last, outcome = follow(env, before, [0])
+    assert outcome.truncated
+    assert not outcome.terminated
+    assert outcome.reward > 0
+    assert env.steps_left(last) == 0
+    assert len(env.pool._idle) == 1, "its simulator is free"
+    assert last.actions.shape == (4,)
     with pytest.raises(ValueError, match="at least 1"):
+        time_limit(env, 0)
+    with pytest.raises(ValueError, match="call `time_limit"):
+        TimeLimit(env, 4)
+
+
+def test_a_stored_state_can_be_observed_but_not_stepped():
+    env = from_gymnasium(Wanderer)
+    state, _ = follow(env, env.init(KEY), [0, 1])
+    stored = env.unpack(env.pack(state))
+    all_equal(env.observe(stored), env.observe(state))
+    all_equal(env.legal(stored), env.legal(state))
+    assert env.steps_left(stored) == env.steps_left(state)
+    assert sum(leaf.nbytes for leaf in jax.tree.leaves(stored)) <= 8 + 4 + 2
+    with pytest.raises(TypeError):
+        env.step(stored, jnp.int32(0), KEY)
+
+
+def test_legal_actions_come_from_the_info():
+    class Masked(Wanderer):
+        def reset(self, *, seed):
+            seen, _ = super().reset(seed=seed)
+            return seen, {"action_mask": np.array([1, 0, 1], np.int8)}
+
+        def step(self, action):
+            *result, _ = super().step(action)
+            return *result, {"action_mask": np.array([0, 0, int(self.time < 2)])}
+
+    env = from_gymnasium(Masked)
+    state = env.init(KEY)
+    np.testing.assert_array_equal(env.legal(state), [True, False, True])
+    state, _ = follow(env, state, [2])
+    np.testing.assert_array_equal(env.legal(state), [False, False, True])
+    state, _ = follow(env, state, [2])
+    np.testing.assert_array_equal(env.legal(state), [True, True, True], err_msg="some action is always legal")
+    np.testing.assert_array_equal(env.legal(env.pack(state)), env.legal(state))
+
+
+def test_many_actions_fit_into_a_state():
+    many = type("Many", (Wanderer,), {"action_space": discrete(300)})
+    assert from_gymnasium(many).init(KEY).actions.dtype == np.uint16
+
+
+def test_what_cannot_be_an_environment():
+    continuous = type("Continuous", (Wanderer,), {"action_space": box(1)})
+    with pytest.raises(ValueError, match="only discrete actions"):
+        from_gymnasium(continuous)
+    with pytest.raises(ValueError, match="instances is 0"):
         from_gymnasium(Wanderer, instances=0)
+    with pytest.raises(ValueError, match="max_steps is 0"):
+        from_gymnasium(Wanderer, max_steps=0)
 
 
 def test_equals_gymnasium():
     gymnasium = pytest.importorskip("gymnasium")
     env = from_gymnasium(lambda: gymnasium.make("CartPole-v1"))
+    assert (env.max_steps, env.reward_threshold, env.pool.interface.name) == (500, 475, "CartPole-v1")
     state = env.init(KEY)
     simulator = gymnasium.make("CartPole-v1")
     seen, _ = simulator.reset(seed=int(state.seed))
@@ -164,3 +311,16 @@ def test_equals_gymnasium():
         if terminated:
             break
     assert 5 < time < 99
+
+
+def test_two_devices_step_simulators_at_the_same_time():
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2"
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.envs.adapters.two_devices"],
+        env={**os.environ, "XLA_FLAGS": flags, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.stdout.strip() == "equal", done.stderr[-3000:]

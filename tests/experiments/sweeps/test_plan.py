@@ -71,7 +71,7 @@ class SpacedCatalogue(ToyCatalogue):
 def test_what_is_measured_is_short(tmp_path: Path) -> None:
     catalogue = SpacedCatalogue()
     measure_speed(jobs([WALKER], tmp_path, catalogue, "cpu")[0], catalogue)
-    assert catalogue.asked == [Spaced(evaluation=Evaluation(50))]
+    assert catalogue.asked == [Spaced(evaluation=Evaluation(50)).resolved()]
 
 
 def _bytes_of_a_seed() -> int:

@@ -19,8 +19,8 @@ from emcts.envs.base import (
     AnyEnvironment,
     GridEnvironment,
     Outcome,
+    advance,
     artifact_of,
-    is_success,
     pack_state,
     tree_where,
     unpack_state,
@@ -132,14 +132,14 @@ class Bdqn:
             before, x = episode.state, _inputs(env, episode.state)
             values = self.ensemble.values(episode.held, _member(carry.priors, episode.head), x)
             action = _best(values, env.legal(before), tie_key)
-            after, outcome = env.step(before, action, step_key)
+            after, outcome, next_state = advance(env, before, action, step_key, reset_key)
             episode_return = episode.episode_return + outcome.reward
-            success = is_success(env, after, outcome)
+            success = self.evaluation.success(env, after, outcome, episode_return, outcome.over)
             events = StepEvents(*_one_env((before, success, outcome.over, zero_regret(env, after))))
             std = self.ensemble.all_values(carry.networks, carry.priors, x)[:, action].std()
             head = self._draw_head(head_key)
-            begun = BdqnEpisode(env.init(reset_key), jnp.float32(0), head, _member(carry.networks, head))
-            current = episode.replace(state=after, episode_return=episode_return)
+            begun = BdqnEpisode(next_state, jnp.float32(0), head, _member(carry.networks, head))
+            current = episode.replace(state=next_state, episode_return=episode_return)
             stored = self._transition(env, before, action, after, outcome, keep_key)
             carry = carry.replace(
                 episode=tree_where(outcome.over, begun, current),
@@ -214,6 +214,7 @@ class Bdqn:
             key,
             num_episodes=episodes,
             max_steps=self.evaluation.max_steps,
+            success=self.evaluation.success,
         )
 
     def states_discovered(self, state: BdqnState) -> Shaped[Array, ""] | None:

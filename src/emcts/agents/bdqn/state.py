@@ -56,3 +56,4 @@ class BdqnStats(Replaceable):
 
     total: Float[Array, "..."]
     losses: BdqnLosses
+    clipped_targets: None = None

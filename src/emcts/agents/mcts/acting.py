@@ -1,5 +1,7 @@
 """Acting: steps of all parallel episodes, each planned by a search, stored, and used to update novelty."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
@@ -7,7 +9,7 @@ from jaxtyping import Array, Int, PyTree
 from emcts.agents.mcts.agent import Agent, NoveltyUpdate
 from emcts.agents.mcts.planners import ExplorationParams
 from emcts.agents.mcts.state import RunningEpisodes, TrainState
-from emcts.envs.base import AnyEnvironment, artifact_of, is_success, pack_state, tree_where
+from emcts.envs.base import AnyEnvironment, advance, artifact_of, pack_state
 from emcts.models.evaluators import Transition
 from emcts.training import replay as replays
 from emcts.training.data_parallel import per_example
@@ -18,7 +20,10 @@ from emcts.types import Key
 
 
 def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
-    """Steps the parallel episodes of this device `schedule.rollout_length` times, with the networks as they are."""
+    """Steps the parallel episodes of this device `schedule.rollout_length` times, with the networks as they are.
+
+    Statistics are updated with every step, and used from the next rollout on.
+    """
     env = agent.env(state.env_params)
     models = agent.world_model.planning_models(env, state.networks)
     model_before = models(state.novelty)
@@ -34,10 +39,13 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
         before = carry.episodes.state
         planner = per_example(lambda key, states, params: agent.planner(key, model, states, params))
         plan = planner(keys(plan_key), before, params)
-        after, outcome = jax.vmap(env.step)(before, plan.action, keys(step_key))
+        after, outcome, next_state = jax.vmap(functools.partial(advance, env))(
+            before, plan.action, keys(step_key), keys(reset_key)
+        )
         episode_return = carry.episodes.episode_return + outcome.reward
-        reset = jax.vmap(env.init)(keys(reset_key))
-        success = jax.vmap(lambda after, outcome: is_success(env, after, outcome))(after, outcome)
+        success = jax.vmap(functools.partial(agent.evaluation.success, env))(
+            after, outcome, episode_return, outcome.over
+        )
         no_regret = jax.vmap(lambda after: zero_regret(env, after))(after)
         stored = StoredTransition(
             state=jax.vmap(lambda state: pack_state(env, state))(before),
@@ -51,14 +59,13 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
         transitions = Transition(
             before, plan.action, outcome.reward, after, outcome.terminated, outcome.cut_off, valid
         )
+        gathered = parallel.gather(transitions)
         events = StepEvents(before, success, outcome.over, no_regret)
         carry = carry.replace(
-            episodes=RunningEpisodes(
-                jax.vmap(tree_where)(outcome.over, reset, after),
-                jnp.where(outcome.over, 0.0, episode_return),
-            ),
+            episodes=RunningEpisodes(next_state, jnp.where(outcome.over, 0.0, episode_return)),
             replay=replays.add(carry.replay, stored),
-            novelty=_update_novelty(agent, env, carry, transitions),
+            networks=agent.world_model.update_statistics(env, carry.networks, gathered),
+            novelty=_update_novelty(agent, env, carry, gathered),
             log=log_step(carry.log, env, parallel.gather(events), inputs[1]),
         )
         artifact = jax.vmap(lambda state: artifact_of(env, state))(after)
@@ -72,7 +79,6 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
 
 def _update_novelty(agent: Agent, env: AnyEnvironment, state: TrainState, transitions: Transition) -> PyTree:
     """Records rewards always, and updates the estimator if acting does that."""
-    transitions = agent.data_parallel.gather(transitions)
     novelty = agent.world_model.record_rewards(env, state.novelty, transitions)
     if agent.novelty_update is not NoveltyUpdate.ACTING:
         return novelty

@@ -27,7 +27,14 @@ def evaluate(
         params = ExplorationParams.constant(states, beta=beta)
         return agent.evaluation_planner(key, model, states, params).action
 
-    return play_episodes(env, policy, key, num_episodes=episodes, max_steps=agent.evaluation.max_steps)
+    return play_episodes(
+        env,
+        policy,
+        key,
+        num_episodes=episodes,
+        max_steps=agent.evaluation.max_steps,
+        success=agent.evaluation.success,
+    )
 
 
 def uncertainty_maps(agent: Agent) -> Callable[[TrainState], Maps] | None:

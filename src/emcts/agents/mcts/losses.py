@@ -9,11 +9,12 @@ from jaxtyping import Array, Float, PyTree
 from emcts.agents.mcts.agent import LossWeights
 from emcts.agents.mcts.targets import Targets, Trajectory
 from emcts.envs.base import AnyEnvironment
+from emcts.models.codecs import ScalarCodec
 from emcts.models.evaluators import decode
-from emcts.models.networks import Head
+from emcts.models.networks import Head, Networks
 from emcts.models.world_model import WorldModel
 from emcts.training.data_parallel import SINGLE_DEVICE, DataParallel
-from emcts.types import Replaceable, record
+from emcts.types import Replaceable, Scalar, record
 
 
 @record
@@ -31,12 +32,16 @@ class Losses(Replaceable):
 
 @record
 class LossStats(Replaceable):
-    """The mean losses of a batch, and the absolute error of each value and of its standard deviation."""
+    """The mean losses of a batch, and the absolute error of each value and of its standard deviation.
+
+    `clipped_targets` is the fraction of states with a target of value, variance or reward that a head cannot represent.
+    """
 
     total: Float[Array, "..."]
     losses: Losses
     value_error: Float[Array, "..."]
     std_error: Float[Array, "..."]
+    clipped_targets: Float[Array, "..."]
 
 
 def batch_loss(
@@ -53,7 +58,7 @@ def batch_loss(
 
     On several devices it is the contribution of this one: contributions and their gradients sum to the whole.
     """
-    heads = world_model.heads(networks)
+    heads, reward_range = world_model.heads(networks), world_model.reward_range(networks)
 
     def one(trajectory: Trajectory, target: Targets) -> tuple[Losses, Array, Array, Array]:
         over = trajectory.terminated[:, 0] | trajectory.truncated[:, 0]
@@ -63,12 +68,12 @@ def batch_loss(
             value=_losses(heads.value, raw.value, target.value),
             policy=_losses(heads.policy, raw.policy, target.policy),
             exploration=_losses(heads.exploration, raw.exploration, target.exploration),
-            ube=_losses(heads.ube, raw.ube, target.ube),
+            ube=_losses(heads.ube, raw.ube, target.ube / reward_range**2),
             reward=_losses(heads.reward, unroll.reward, target.reward),
             continuation=_losses(heads.continuation, unroll.continuation, 1.0 - target.terminated),
             consistency=unroll.consistency,
         )
-        estimate = jax.vmap(lambda raw: decode(heads, raw))(raw)
+        estimate = jax.vmap(lambda raw: decode(heads, raw, reward_range**2))(raw)
         value_error = jnp.abs(estimate.value - target.value)
         std_error = jnp.abs(_std(estimate.ube) - _std(target.ube))
         return losses, value_error, std_error, unroll.valid
@@ -80,9 +85,24 @@ def batch_loss(
 
     names = [field.name for field in dataclasses.fields(Losses)]
     total = sum(getattr(weights, name) * getattr(losses, name) for name in names)
-    trust = 0.5 + jax.nn.sigmoid(-weights.uncertainty_weight * _std(targets.ube))
+    trust = 0.5 + jax.nn.sigmoid(-weights.uncertainty_weight * _std(targets.ube) / reward_range)
     weighted = mean(importance[:, None] * trust * total)
-    return weighted, LossStats(weighted, jax.tree.map(mean, losses), value_error, std_error)
+    clipped = mean(clipped_targets(heads, targets, reward_range))
+    return weighted, LossStats(weighted, jax.tree.map(mean, losses), value_error, std_error, clipped)
+
+
+def clipped_targets(heads: Networks, targets: Targets, reward_range: Scalar) -> Float[Array, "*B"]:
+    """Returns 1 for each state with a target of value, variance or reward that its head cannot represent, else 0."""
+    pairs = (
+        (heads.value, targets.value),
+        (heads.ube, targets.ube / reward_range**2),
+        (heads.reward, targets.reward),
+    )
+    clipped = jnp.zeros(targets.value.shape, bool)
+    for head, target in pairs:
+        if head is not None and isinstance(head.codec, ScalarCodec):
+            clipped |= ~head.codec.represents(target)
+    return clipped.astype(jnp.float32)
 
 
 def _std(variance: Float[Array, "*B"]) -> Float[Array, "*B"]:

@@ -18,7 +18,7 @@ from emcts.models.evaluators import StateEstimate
 from emcts.models.world_model import PlanningModel, Prior
 from emcts.search.tree import Tree
 from emcts.training.learner import ExplorationSchedule
-from emcts.types import Key, PolicyOutput, RecurrentState, Replaceable, record
+from emcts.types import Key, PolicyOutput, RecurrentState, Replaceable, Scalar, record
 
 SearchOutput = PolicyOutput[Tree[RecurrentState]]
 
@@ -116,7 +116,7 @@ class _SearchPlanner(abc.ABC):
         model: PlanningModel[PyTree],
         states: PyTree,
         params: ExplorationParams,
-        **options: float | int,
+        **options: Scalar,
     ) -> SearchOutput:
         """Runs a search policy of the library on a model."""
 
@@ -160,14 +160,17 @@ class Puct(_SearchPlanner):
 
 @dataclasses.dataclass(frozen=True)
 class Uct(_SearchPlanner):
-    """EUCT: no prior and no normalisation of values, `c` times the confidence bound; the most visited action."""
+    """EUCT: no prior and no normalisation of values, the most visited action.
+
+    The confidence bound counts `c` times the unit of the return.
+    """
 
     c: float = 1.0
 
     def search(
         self, key: Key, model: PlanningModel[PyTree], states: PyTree, params: ExplorationParams
     ) -> SearchOutput:
-        return self._run(emcts.uct_policy, key, model, states, params, c=self.c)
+        return self._run(emcts.uct_policy, key, model, states, params, c=self.c * model.reward_range)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.agents.mcts.planners import ExplorationParams, Plan, Planner
 from emcts.models.world_model import PlanningModel
-from emcts.types import Key, Replaceable, record
+from emcts.types import Key, Replaceable, Scalar, record
 
 
 @record
@@ -228,7 +228,8 @@ class Reanalyse:
 
     A `beta` below 0 makes them pessimistic. A `fraction` of the policy targets is searched anew, the others are those
     of acting. `exploration_beta` and `exploration_temperature` shape the target of the exploration policy, a softmax
-    over `q + beta * std` of the legal actions. `exploring` is the search of UBE rules that explore, with that beta.
+    over `q + beta * std` of the legal actions, in units of the reward range. `exploring` is the search of UBE rules
+    that explore, with that beta.
     """
 
     planner: Planner
@@ -254,15 +255,16 @@ class Reanalyse:
 
     def search(self, key: Key, model: PlanningModel[PyTree], states: PyTree) -> SearchEstimate:
         params = ExplorationParams.constant(states, beta=self.beta)
-        return self._estimate(self.planner(key, model, states, params))
+        return self._estimate(self.planner(key, model, states, params), model.reward_range)
 
     def explore(self, key: Key, model: PlanningModel[PyTree], states: PyTree) -> SearchEstimate:
         params = ExplorationParams.constant(states, beta=self.exploration_beta, exploring=True)
-        return self._estimate(self.exploring(key, model, states, params))
+        return self._estimate(self.exploring(key, model, states, params), model.reward_range)
 
-    def _estimate(self, plan: Plan) -> SearchEstimate:
+    def _estimate(self, plan: Plan, reward_range: Scalar) -> SearchEstimate:
         chosen = jnp.take_along_axis(plan.qvalues, plan.action[:, None], axis=-1)[:, 0]
-        scores = (plan.qvalues + self.exploration_beta * plan.qvalue_stds) / self.exploration_temperature
+        scores = plan.qvalues + self.exploration_beta * plan.qvalue_stds
+        scores = scores / (self.exploration_temperature * reward_range)
         return SearchEstimate(
             value=chosen,
             policy=plan.policy,

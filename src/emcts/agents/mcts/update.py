@@ -14,14 +14,24 @@ from emcts.agents.mcts.losses import LossStats, batch_loss
 from emcts.agents.mcts.planners import policy_prior
 from emcts.agents.mcts.state import TrainState
 from emcts.agents.mcts.targets import SearchEstimate, TargetContext, Targets, Trajectory
-from emcts.envs.base import AnyEnvironment, FiniteEnvironment, tree_where, unpack_state
+from emcts.envs.base import (
+    AnyEnvironment,
+    FiniteEnvironment,
+    is_on_host,
+    pack_state,
+    tree_where,
+    unpack_state,
+)
 from emcts.models.evaluators import Transition, look_up
+from emcts.models.statistics import with_statistics
 from emcts.search.ube import one_step_lookahead
 from emcts.training import replay as replays
 from emcts.training.data_parallel import per_example
 from emcts.training.log import log_updates
 from emcts.training.replay import Sample
 from emcts.types import Key, Replaceable, record
+
+LEAST_PRIORITY = 1e-3  # in units of the reward range, as all of them
 
 T = TypeVar("T")
 
@@ -92,11 +102,12 @@ def update(agent: Agent, state: TrainState, batch: TrainingBatch, key: Key) -> t
             networks, agent.world_model, env, trajectories, targets, importance, agent.loss_weights, parallel
         )
         changes, optimiser = agent.optimiser.update(parallel.sum(gradient), optimiser, networks)
-        networks = optax.apply_updates(networks, changes)
+        # Any optimiser leaves the statistics as they are, also one that changes parameters without a gradient.
+        networks = with_statistics(optax.apply_updates(networks, changes), networks.statistics)
         if agent.novelty_update is NoveltyUpdate.TRAINING:
             flat = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), trajectories)
             keys = parallel.shard(jax.random.split(key, flat.actions.shape[0] * parallel.num_devices))
-            transitions = parallel.gather(_first_transitions(env, flat, keys))
+            transitions = parallel.gather(_first_transitions(agent, env, flat, keys))
             if recent is not None:
                 transitions = jax.tree.map(lambda *rows: jnp.concatenate(rows), transitions, recent)
             novelty = agent.world_model.update_novelty(env, networks, novelty, transitions)
@@ -106,11 +117,17 @@ def update(agent: Agent, state: TrainState, batch: TrainingBatch, key: Key) -> t
     keys = jax.random.split(updates_key, agent.schedule.updates)
     inputs = (batch.trajectories, batch.targets, batch.importance, keys)
     (networks, optimiser, novelty), stats = jax.lax.scan(step, carry, inputs)
-    stats = stats.replace(total=parallel.sum(stats.total), losses=parallel.sum(stats.losses))
+    stats = stats.replace(
+        total=parallel.sum(stats.total),
+        losses=parallel.sum(stats.losses),
+        clipped_targets=parallel.sum(stats.clipped_targets),
+    )
     local_std = jnp.sqrt(jnp.maximum(batch.targets.local_variance, 0))
     errors = parallel.gather((stats.value_error, stats.std_error, local_std), axis=1)
     stats = stats.replace(value_error=errors[0], std_error=errors[1])
-    priorities = agent.replay.priority(*(error[..., 0].reshape(-1) for error in errors)) + 1e-3
+    unit = agent.world_model.reward_range(state.networks)
+    priorities = agent.replay.priority(*(error[..., 0].reshape(-1) / unit for error in errors))
+    priorities = priorities + LEAST_PRIORITY
     state = state.replace(
         networks=networks,
         optimiser=optimiser,
@@ -224,7 +241,7 @@ def _for_states(
     return jax.vmap(lambda state: look_up(table, index(state)))
 
 
-def _first_transitions(env: AnyEnvironment, trajectory: Trajectory, keys: Key) -> Transition:
+def _first_transitions(agent: Agent, env: AnyEnvironment, trajectory: Trajectory, keys: Key) -> Transition:
     """The first transitions of trajectories [B], with a key for each."""
     terminated = trajectory.terminated[:, 0]
     transitions = Transition(
@@ -236,23 +253,30 @@ def _first_transitions(env: AnyEnvironment, trajectory: Trajectory, keys: Key) -
         truncated=trajectory.truncated[:, 0],
         valid=jnp.ones_like(terminated),
     )
-    return _with_final_states(env, transitions, keys)
+    return _with_final_states(agent, env, transitions, keys)
 
 
 def _recent_transitions(agent: Agent, env: AnyEnvironment, state: TrainState, key: Key) -> Transition:
     """The last transitions of all episodes, also those of other devices; there may be fewer."""
     stored, valid = replays.latest(state.replay, agent.replay.recent)
     before = _unpack(env, stored.state)
-    after = jax.tree.map(
-        lambda now, rows: jnp.concatenate([now[None], rows[:-1]]), state.episodes.state, before
-    )
+    now = jax.vmap(lambda one: unpack_state(env, pack_state(env, one)))(state.episodes.state)
+    after = jax.tree.map(lambda now, rows: jnp.concatenate([now[None], rows[:-1]]), now, before)
     ends = stored.terminated, stored.truncated
     rows = agent.data_parallel.gather((before, stored.action, stored.reward, after, *ends, valid), axis=1)
     flat = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), rows)
-    return _with_final_states(env, Transition(*flat), jax.random.split(key, flat[1].shape[0]))
+    return _with_final_states(agent, env, Transition(*flat), jax.random.split(key, flat[1].shape[0]))
 
 
-def _with_final_states(env: AnyEnvironment, transitions: Transition, keys: Key) -> Transition:
-    """Replaces the states after an end of an episode, which the replay does not store, by a step of the environment."""
+def _with_final_states(agent: Agent, env: AnyEnvironment, transitions: Transition, keys: Key) -> Transition:
+    """Replaces the states after an end of an episode, which the replay does not store, by a step of the environment.
+
+    A simulator on the host cannot take that step: transitions that were cut off are then left out. Where the rules
+    ended an episode, the models that learn from such a simulator do not read the state that it led to.
+    """
+    if not agent.world_model.reads_state_after:
+        return transitions
+    if is_on_host(env):
+        return transitions.replace(valid=transitions.valid & ~transitions.truncated)
     final, _ = jax.vmap(env.step)(transitions.before, transitions.action, keys)
     return transitions.replace(after=jax.vmap(tree_where)(transitions.over, final, transitions.after))

@@ -17,7 +17,7 @@ from emcts.agents.novelty import (
 )
 from emcts.agents.settings import LearnedModelSettings, NetworkSettings, Settings
 from emcts.agents.task import Task, observe
-from emcts.envs.base import AnyEnvironment, FiniteEnvironment
+from emcts.envs.base import AnyEnvironment, FiniteEnvironment, is_on_host
 from emcts.envs.rollout import random_states
 from emcts.models.beyond_known import BeyondKnownPlanning
 from emcts.models.codecs import support
@@ -47,25 +47,28 @@ from emcts.models.learned.networks import (
 )
 from emcts.models.networks import HeadSpec, InputSpec, make_encoder, make_networks
 from emcts.models.simulator import LeafFactor, SimulatorModel
+from emcts.models.statistics import Statistics, new_statistics, with_statistics
 from emcts.models.ube import horizon_factor
 from emcts.models.world_model import WorldModel
 from emcts.novelty import Fitted, Novelty
 from emcts.registry import lookup
 from emcts.types import Key
 
-SUPPORT_LIMIT = 10  # of categorical heads
 NUM_PROBES = 256  # inputs that a learned novelty estimator is normalised by, if states are not finite
 AnySettings = Settings[PyTree, PyTree]
 Networks = Callable[[Key], PyTree]
 
 
 def _heads(task: Task, settings: AnySettings, uncertainty: bool) -> HeadSpec:
+    name, fixed_range = settings.model.support, _fixed_range(settings)
+    unit = 1.0 if fixed_range is None else fixed_range
     return HeadSpec(
         num_actions=task.env.num_actions,
-        values=support(SUPPORT_LIMIT, deterministic=task.is_deterministic),
+        values=support(name, deterministic=task.is_deterministic, unit=unit),
         bounded=task.bounded_returns,
         ube=uncertainty,
         exploration=uncertainty and settings.exploration.policy_head,
+        variances=support(name, deterministic=True),
     )
 
 
@@ -105,8 +108,26 @@ def _max_variance(settings: AnySettings) -> float:
     return math.inf if given is None else given
 
 
+def _fixed_range(settings: AnySettings) -> float | None:
+    given: float | None = settings.novelty.reward_range
+    if given is not None and not 0 < given < math.inf:
+        raise ValueError(
+            f"novelty.reward_range is {given}: give a positive number, or leave it out to follow the rewards"
+        )
+    return given
+
+
+def _new_statistics(settings: AnySettings) -> Statistics | None:
+    return new_statistics(follow_rewards=settings.novelty.reward_range is None)
+
+
 def simulator(task: Task, settings: AnySettings, *, uncertainty: bool) -> tuple[WorldModel[PyTree], Networks]:
     """Plans with the environment itself, as AlphaZero does."""
+    if is_on_host(task.env):
+        raise ValueError(
+            "this agent searches the environment itself, whose simulator runs on the host, where JAX cannot step it: "
+            "take --agent mz, mz-ube, e-mz or bdqn"
+        )
     model: NetworkSettings = settings.model
     heads, spec = _heads(task, settings, uncertainty), task.input_spec
     novelty = _simulator_novelty(task, settings) if uncertainty else NoNovelty()
@@ -117,9 +138,11 @@ def simulator(task: Task, settings: AnySettings, *, uncertainty: bool) -> tuple[
         settings.search.discount,
         _leaf_factor(task, settings),
         _max_variance(settings),
+        _fixed_range(settings),
     )
-    return world_model, lambda key: make_networks(
-        spec, heads, width=model.width, channels=model.channels, key=key
+    return world_model, lambda key: with_statistics(
+        make_networks(spec, heads, width=model.width, channels=model.channels, key=key),
+        _new_statistics(settings),
     )
 
 
@@ -158,8 +181,9 @@ def learned(task: Task, settings: AnySettings, *, uncertainty: bool) -> tuple[Wo
         max_variance=_max_variance(settings),
         tabular=task.is_finite,
         wrap=_beyond_known(settings) if settings.model.beyond_known else unwrapped,
+        fixed_range=_fixed_range(settings),
     )
-    return world_model, latents.networks
+    return world_model, lambda key: with_statistics(latents.networks(key), _new_statistics(settings))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,6 +236,11 @@ def _local_uncertainty(task: Task, settings: AnySettings, latents: Latents) -> L
     env = task.env
     reads = lookup(ESTIMATORS, settings.novelty.kind, "novelty.kind").reads
     if reads is Reads.STATES:
+        if is_on_host(env):
+            raise ValueError(
+                f"novelty.kind {settings.novelty.kind} follows plans through the environment, whose simulator runs on "
+                "the host, where JAX cannot step it: take --novelty.kind ensemble or rnd"
+            )
         return TrueStateNovelty(_simulator_novelty(task, settings), _transition_input(task, settings))
     inputs = EstimatorInputs(
         InputSpec((latents.size + env.num_actions,)),
@@ -251,5 +280,8 @@ def _beyond_known(settings: AnySettings) -> Wrapper:
     """A transition with at least half of the unseen variance is unknown: one visit removes more than that."""
     unseen = settings.novelty.unseen_variance
     return lambda model: BeyondKnownPlanning(
-        model, r_max=math.sqrt(unseen), gamma=settings.search.discount, unknown_at=unseen / 2
+        model,
+        r_max=math.sqrt(unseen) * model.reward_range,
+        gamma=settings.search.discount,
+        unknown_at=unseen / 2 * model.reward_range**2,
     )

@@ -14,7 +14,6 @@ from emcts.agents.settings import (
     EvaluationSettings,
     LearnedModelSettings,
     NetworkSettings,
-    NoveltySettings,
     ReplaySettings,
     ScheduleSettings,
     Settings,
@@ -30,10 +29,10 @@ EVALUATION = EvaluationSettings(every=2_560, episodes=8)
 SIMULATOR = Settings(
     steps=STEPS,
     env=EnvOptions(),
-    model=NetworkSettings(width=64),
+    model=NetworkSettings(width=64, support="wide"),
     search=replace(gumbel.SEARCH, simulations=16),
     exploration=gumbel.EXPLORATION,
-    novelty=replace(gumbel.NOVELTY, kind=None, max_variance=None, leaf_horizon=None),
+    novelty=replace(gumbel.NOVELTY, kind=None, reward_range=None, max_variance=None, leaf_horizon=None),
     targets=gumbel.TARGETS,
     replay=ReplaySettings(batch_size=256, priority="value-error"),
     schedule=SCHEDULE,
@@ -45,12 +44,17 @@ LEARNED = Settings(
     steps=STEPS,
     env=EnvOptions(),
     model=LearnedModelSettings(
-        latent=64, representation=(64,), dynamics=(64, 64), heads=(64,), ube_head=(64,)
+        latent=64, representation=(64,), dynamics=(64, 64), heads=(64,), ube_head=(64,), support="wide"
     ),
     search=replace(gumbel.SEARCH, simulations=16),
     exploration=gumbel.EXPLORATION,
     novelty=replace(
-        gumbel.DISAGREEMENT, kind=None, max_variance=None, leaf_horizon=None, ensemble_hidden=(64, 64)
+        gumbel.DISAGREEMENT,
+        kind=None,
+        reward_range=None,
+        max_variance=None,
+        leaf_horizon=None,
+        ensemble_hidden=(64, 64),
     ),
     targets=gumbel.TARGETS,
     replay=ReplaySettings(batch_size=64, sequence=5, priority="value-error"),
@@ -73,24 +77,30 @@ SMOKE = {**gumbel.SMOKE, "model.channels": 2, "evaluation.max_steps": 5}
 def fill_open(settings: SettingsT, task: Task) -> SettingsT:
     """Returns the settings with a value for each that is None and depends on the environment. Others are kept."""
     filled: Any = settings
-    evaluation = filled.evaluation
-    if evaluation.max_steps is None:
-        filled = replace(filled, evaluation=replace(evaluation, max_steps=task.max_steps))
-    if isinstance(filled, Settings):
-        filled = replace(filled, novelty=_with_estimator(filled, task))
-        novelty = filled.novelty
-        filled = replace(
-            filled,
-            novelty=replace(
-                novelty,
-                leaf_horizon=_leaf_horizon(filled) if novelty.leaf_horizon is None else novelty.leaf_horizon,
-                max_variance=1.0
-                if novelty.max_variance is None and task.bounded_returns
-                else novelty.max_variance,
-            ),
-        )
-        filled = filled.with_table_bits()
-    return filled
+    filled = _fill(
+        filled,
+        "evaluation",
+        max_steps=task.max_steps,
+        solved_return=task.solved_return,
+        baseline_return=None if task.found is None else task.found.baseline_return,
+    )
+    if isinstance(filled.env, EnvOptions) and task.found is not None:
+        filled = _fill(filled, "env", deterministic=task.is_deterministic)
+    if not isinstance(filled, Settings):
+        return filled
+    return _fill(
+        _with_estimator(filled, task),
+        "novelty",
+        leaf_horizon=_leaf_horizon(filled),
+        max_variance=1.0 if task.bounded_returns else None,
+    ).with_table_bits()
+
+
+def _fill(settings: Any, group: str, **values: object) -> Any:
+    """Replaces the values of a group that are None."""
+    before = getattr(settings, group)
+    left_open = {name: value for name, value in values.items() if getattr(before, name) is None}
+    return replace(settings, **{group: replace(before, **left_open)})
 
 
 def default_settings(task: Task, steps: int) -> Settings[EnvOptions, NetworkSettings]:
@@ -98,15 +108,15 @@ def default_settings(task: Task, steps: int) -> Settings[EnvOptions, NetworkSett
     return fill_open(replace(SIMULATOR, steps=steps), task)
 
 
-def _with_estimator(settings: Settings[Any, Any], task: Task) -> NoveltySettings:
-    """The novelty settings with an estimator that suits the observation, where they leave it open."""
+def _with_estimator(settings: Settings[Any, Any], task: Task) -> Settings[Any, Any]:
+    """The settings with an estimator of novelty that suits the observation, where they leave it open."""
     novelty = settings.novelty
     if novelty.kind is not None and None not in (novelty.hash, novelty.bins):
-        return novelty
+        return settings
     learned = isinstance(settings.model, LearnedModelSettings)
     changes = default_kind(task, learned=learned, kind=novelty.kind, input_name=novelty.input)
-    left_open: Any = {name: value for name, value in changes.items() if getattr(novelty, name) is None}
-    return replace(novelty, **left_open)
+    filled: Settings[Any, Any] = _fill(settings, "novelty", **changes)
+    return filled
 
 
 def _leaf_horizon(settings: Settings[Any, Any]) -> str:

@@ -1,144 +1,251 @@
-"""Gymnasium environments, for acting with a learned model.
+"""Gymnasium environments, to act in while a model is learned.
 
     env = from_gymnasium(lambda: gymnasium.make("CartPole-v1"))
 
-The simulator runs in Python on the host: `step` and `observe` each leave the compiled program once per
-batch, and then take the simulator's own time for each element (docs/environments.md has the numbers). That is
-fast enough for acting while a model is learned. For searching it is too slow: search the model.
+The simulators run in Python on the host. Each move of all episodes, of all seeds, leaves the compiled program once, and
+takes each simulator's own time (docs/environments.md has the numbers). The state of an episode carries its observation,
+so that everything but acting stays in the program; and its seed and actions, from which a simulator can be brought to
+the same state in another process.
 """
 
 import dataclasses
-import functools
-from collections.abc import Callable
-from typing import Protocol, SupportsInt, TypeGuard, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree, UInt, UInt32
 
-from emcts.envs.adapters.simulators import Simulator, SimulatorPool, Space
-from emcts.envs.base import Outcome
+from emcts.envs.adapters.simulators import Moves, SimulatorPool, Views, mask_of
+from emcts.envs.adapters.spaces import interface
+from emcts.envs.adapters.vector import VectorPool, check_no_automatic_resets, is_vector
+from emcts.envs.base import Outcome, tree_where
 from emcts.types import Key, Replaceable, record
 
-NARROWER = {"float64": "float32", "int64": "int32", "uint64": "uint32"}  # JAX has no 64 bits by default
-
-
-@runtime_checkable
-class Discrete(Space, Protocol):
-    """A space of `n` numbers."""
-
-    @property
-    def n(self) -> SupportsInt: ...
+MAX_STEPS = 10_000  # of an episode, if neither the simulator nor the caller has a limit
 
 
 @record
-class GymnasiumState(Replaceable):
-    """A handle: the seed of the episode, and the number of one of its states on the host."""
+class StoredHostState(Replaceable):
+    """What a replay stores of a state: enough to observe it, but not to step it."""
 
-    seed: Int[Array, ""]
-    number: Int[Array, ""]
+    observation: PyTree[Array]
+    legal: Bool[Array, "A"] | None  # None: all actions are, always
+    time: Int[Array, ""]
     terminated: Bool[Array, ""]
     truncated: Bool[Array, ""]
+
+    @property
+    def over(self) -> Bool[Array, "..."]:
+        return self.terminated | self.truncated
+
+
+@record
+class HostState(StoredHostState):
+    """A state of an episode, with the seed and actions from which a simulator can be brought to it.
+
+    `checksum` is that of all observations and rewards of the episode, to tell whether a simulator really was.
+    """
+
+    seed: Int[Array, ""]
+    actions: UInt[Array, "T"]
+    checksum: UInt32[Array, ""]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GymnasiumEnvironment:
-    """Pure to its callers, as long as the simulator is determined by the seed of its `reset`.
+    """An environment whose simulators run on the host. Episodes are cut off after `max_steps` steps.
 
-    All randomness comes from the key of `init`, so that episodes can be replayed; `step` does not use its key.
+    All randomness comes from the key of `init`; `step` does not use its key. If a simulator has some other source of
+    it, such as the clock, two steps from one state differ: the second one then ends the episode, as `truncated`.
     """
 
-    num_actions: int
-    first_action: int
-    observed: jax.ShapeDtypeStruct
-    simulators: SimulatorPool
+    pool: SimulatorPool | VectorPool
+    max_steps: int
+    masked: bool = False  # whether simulators report legal actions
+    deterministic: bool = False
+    reward_threshold: float | None = None  # a mean return that counts as solved, if there is one
 
-    def init(self, key: Key) -> GymnasiumState:
-        seed = (jax.random.bits(key, dtype=jnp.uint32) >> 1).astype(jnp.int32)
-        return GymnasiumState(seed, jnp.int32(0), jnp.bool_(False), jnp.bool_(False))
+    @property
+    def num_actions(self) -> int:
+        return self.pool.interface.num_actions
 
-    def step(self, state: GymnasiumState, action: Int[Array, ""], key: Key) -> tuple[GymnasiumState, Outcome]:
-        flag, number = jax.ShapeDtypeStruct((), bool), jax.ShapeDtypeStruct((), jnp.int32)
-        results = (number, jax.ShapeDtypeStruct((), jnp.float32), flag, flag)
-        over = state.terminated | state.truncated
-        after, reward, terminated, truncated = jax.pure_callback(
-            self._host_step, results, state.seed, state.number, action, over, vmap_method="broadcast_all"
+    @property
+    def on_host(self) -> bool:
+        return True
+
+    def init(self, key: Key) -> HostState:
+        seed = _seed(key)
+        view = jax.pure_callback(self._host_reset, self._view_types, seed, vmap_method="broadcast_all")
+        return self._begin(seed, view)
+
+    def step(self, state: HostState, action: Int[Array, ""], key: Key) -> tuple[HostState, Outcome]:
+        results = (self._view_types, self._outcome_types)
+        view, outcome = jax.pure_callback(
+            self._host_step, results, self._move(state, action), vmap_method="broadcast_all"
         )
-        terminated, truncated = terminated | state.terminated, truncated | state.truncated
-        return GymnasiumState(state.seed, after, terminated, truncated), Outcome(
-            reward, terminated, truncated
-        )
+        return self._after(state, action, view, outcome)
 
-    def observe(self, state: GymnasiumState) -> Array:
-        return jax.pure_callback(
-            self._host_observe, self.observed, state.seed, state.number, vmap_method="broadcast_all"
+    def advance(
+        self, state: HostState, action: Int[Array, ""], step_key: Key, reset_key: Key
+    ) -> tuple[HostState, Outcome, HostState]:
+        seed = _seed(reset_key)
+        results = (self._view_types, self._outcome_types, self._view_types)
+        move = {**self._move(state, action), "reset_seed": seed}
+        view, outcome, begun = jax.pure_callback(
+            self._host_advance, results, move, vmap_method="broadcast_all"
         )
+        after, outcome = self._after(state, action, view, outcome)
+        return after, outcome, tree_where(outcome.over, self._begin(seed, begun), after)
 
-    def legal(self, state: GymnasiumState) -> Bool[Array, "A"]:
-        return jnp.ones(self.num_actions, bool)
+    def observe(self, state: StoredHostState) -> PyTree[Array]:
+        return state.observation
+
+    def legal(self, state: StoredHostState) -> Bool[Array, "A"]:
+        return jnp.ones(self.num_actions, bool) if state.legal is None else state.legal
+
+    def steps_left(self, state: StoredHostState) -> Float[Array, ""]:
+        return (self.max_steps - state.time).astype(jnp.float32)
+
+    def pack(self, state: StoredHostState) -> StoredHostState:
+        names = [field.name for field in dataclasses.fields(StoredHostState)]
+        return StoredHostState(**{name: getattr(state, name) for name in names})
+
+    def unpack(self, packed: StoredHostState) -> PyTree:
+        return packed
+
+    def limited(self, steps: int) -> "GymnasiumEnvironment":
+        if steps < 1:
+            raise ValueError(f"a time limit of {steps} steps allows no step: give at least 1")
+        return dataclasses.replace(self, max_steps=min(steps, self.max_steps))
+
+    def raise_failure(self) -> None:
+        self.pool.raise_failure()
 
     def close(self) -> None:
-        self.simulators.close()
+        """Closes all simulators. Episodes go on in new ones."""
+        self.pool.close()
 
-    def _host_step(
-        self, seeds: ArrayLike, numbers: ArrayLike, actions: ArrayLike, overs: ArrayLike
-    ) -> tuple[np.ndarray, ...]:
-        seeds, numbers, actions, overs = map(np.asarray, (seeds, numbers, actions, overs))
-        after, rewards = numbers.astype(np.int32), np.zeros(seeds.shape, np.float32)
-        terminated, truncated = np.zeros(seeds.shape, bool), np.zeros(seeds.shape, bool)
-        for i in np.ndindex(seeds.shape):
-            if not overs[i]:
-                action = int(actions[i]) + self.first_action
-                after[i], node = self.simulators.step(int(seeds[i]), int(numbers[i]), action)
-                rewards[i], terminated[i] = node.reward, node.terminated
-                truncated[i] = node.truncated and not node.terminated
-        return after, rewards, terminated, truncated
+    @property
+    def _view_types(self) -> PyTree[jax.ShapeDtypeStruct]:
+        legal = jax.ShapeDtypeStruct((self.num_actions,), bool) if self.masked else None
+        return self.pool.interface.encoder.types, legal, jax.ShapeDtypeStruct((), jnp.uint32)
 
-    def _host_observe(self, *batch: ArrayLike) -> np.ndarray:
-        seeds, numbers = map(np.asarray, batch)
-        observations = np.empty((*seeds.shape, *self.observed.shape), self.observed.dtype)
-        for i in np.ndindex(seeds.shape):
-            observations[i] = self.simulators.node(int(seeds[i]), int(numbers[i])).observation
-        return observations
+    @property
+    def _outcome_types(self) -> PyTree[jax.ShapeDtypeStruct]:
+        flag = jax.ShapeDtypeStruct((), bool)
+        return jax.ShapeDtypeStruct((), jnp.float32), flag, flag, flag
+
+    def _begin(self, seed: Int[Array, ""], view: PyTree[Array]) -> HostState:
+        observation, legal, checksum = view
+        false = jnp.bool_(False)
+        actions = jnp.zeros(self.max_steps, np.min_scalar_type(self.num_actions - 1))
+        return HostState(observation, legal, jnp.int32(0), false, false, seed, actions, checksum)
+
+    def _move(self, state: HostState, action: Int[Array, ""]) -> dict[str, Array]:
+        """The arrays of `Moves`."""
+        if not isinstance(state, HostState):
+            raise TypeError(
+                f"a {type(state).__name__} can be observed but not stepped: the replay does not store the episode "
+                "that led to it"
+            )
+        return {
+            "seed": state.seed,
+            "time": state.time,
+            "past": state.actions,
+            "checksum": state.checksum,
+            "over": state.over,
+            "action": action,
+            "last": state.time + 1 >= self.max_steps,
+        }
+
+    def _after(
+        self, state: HostState, action: Int[Array, ""], view: PyTree[Array], outcome: PyTree[Array]
+    ) -> tuple[HostState, Outcome]:
+        observation, legal, checksum = view
+        reward, terminated, truncated, lost = outcome
+        actions = state.actions.at[state.time].set(action.astype(state.actions.dtype), mode="drop")
+        moved = HostState(
+            observation, legal, state.time + 1, terminated, truncated, state.seed, actions, checksum
+        )
+        has_moved = ~(state.over | lost)
+        after = tree_where(has_moved, moved, state.replace(truncated=state.truncated | lost))
+        reward = jnp.where(has_moved, reward, jnp.zeros_like(reward))
+        return after, Outcome(reward, after.terminated, after.truncated)
+
+    def _host_reset(self, seeds: ArrayLike) -> PyTree[np.ndarray]:
+        seeds = np.asarray(seeds)
+        return self._view(self.pool.reset(seeds.reshape(-1)), seeds.shape)
+
+    def _host_step(self, move: Mapping[str, ArrayLike]) -> PyTree[np.ndarray]:
+        return self._host_advance(move)[:2]
+
+    def _host_advance(self, move: Mapping[str, ArrayLike]) -> PyTree[np.ndarray]:
+        arrays = {name: np.asarray(array) for name, array in move.items()}
+        batch = arrays["seed"].shape
+        flat = {name: array.reshape(-1, *array.shape[len(batch) :]) for name, array in arrays.items()}
+        steps = self.pool.step(Moves(**flat))
+        outcome = (steps.reward, steps.terminated, steps.truncated, steps.lost)
+        shaped = tuple(array.reshape(batch) for array in outcome)
+        return self._view(steps.after, batch), shaped, self._view(steps.begun, batch)
+
+    def _view(self, views: Views, batch: tuple[int, ...]) -> PyTree[np.ndarray]:
+        arrays = [array.reshape(*batch, *array.shape[1:]) for array in views.observation]
+        legal = views.legal.reshape(*batch, self.num_actions) if self.masked else None
+        return self.pool.interface.encoder.tree(arrays), legal, views.checksum.reshape(batch)
 
 
 def from_gymnasium(
-    make: Callable[[], Simulator], *, instances: int = 256, memory: int = 1_000_000
+    make: Callable[[], Any],
+    *,
+    max_steps: int | None = None,
+    deterministic: bool = False,
+    instances: int = 1024,
 ) -> GymnasiumEnvironment:
-    """Makes an environment from simulators that `make()` builds: discrete actions, one array to observe.
+    """Makes an environment of the simulators that `make()` builds. Their actions must be discrete.
 
-    Keep at least as many `instances` as run in parallel, or episodes are replayed from their start at every
-    step. `memory` bounds the states that can be stepped or observed: the oldest episodes are forgotten whole.
+    `make` may also build vector environments without automatic resets: for simulators that are slow in Python, since
+    their copies then run at the same time. Episodes are cut off after `max_steps` steps, or where the simulator does
+    so before; without either after 10,000. Say `deterministic` if nothing is random after the reset. At most
+    `instances` simulators are kept, or twice the largest batch of episodes if that is more.
     """
-    if instances < 1 or memory < 1:
-        raise ValueError(f"instances ({instances}) and memory ({memory}) must be at least 1")
+    if not callable(make):
+        raise ValueError(
+            f"{make} is a simulator: give a function that makes one, as in from_gymnasium(lambda: gymnasium.make(...))"
+        )
+    for name, number in (("max_steps", max_steps), ("instances", instances)):
+        if number is not None and number < 1:
+            raise ValueError(f"{name} is {number}: give at least 1")
     example = make()
-    actions, observed = example.action_space, example.observation_space
-    example.close()
-    if not _is_discrete(actions):
-        raise ValueError(f"{actions} is not a Discrete action space: only discrete actions can be searched")
-    encode, spec = _encoder(observed)
-    simulators = SimulatorPool(make, encode, instances, memory)
-    return GymnasiumEnvironment(int(actions.n), int(getattr(actions, "start", 0)), spec, simulators)
+    pool: SimulatorPool | VectorPool
+    if is_vector(example):
+        check_no_automatic_resets(example)
+        spaces = (example.single_action_space, example.single_observation_space)
+        pool = VectorPool(make, interface(_name(example), *spaces), instances)
+        _, info = example.reset(seed=[0] * example.num_envs)
+    else:
+        spaces = (example.action_space, example.observation_space)
+        pool = SimulatorPool(make, interface(_name(example), *spaces), instances)
+        _, info = example.reset(seed=0)
+    pool.add_idle(example)
+    spec = getattr(example, "spec", None)
+    limits = (max_steps, getattr(spec, "max_episode_steps", None))
+    threshold = getattr(spec, "reward_threshold", None)
+    return GymnasiumEnvironment(
+        pool,
+        max_steps=min((limit for limit in limits if limit is not None), default=MAX_STEPS),
+        masked=mask_of(info) is not None,
+        deterministic=deterministic,
+        reward_threshold=None if threshold is None else float(threshold),
+    )
 
 
-def _is_discrete(space: Space) -> TypeGuard[Discrete]:
-    return hasattr(space, "n") and space.shape == ()
+def _seed(key: Key) -> Int[Array, ""]:
+    return (jax.random.bits(key, dtype=jnp.uint32) >> 1).astype(jnp.int32)
 
 
-def _encoder(space: Space) -> tuple[Callable[[object], np.ndarray], jax.ShapeDtypeStruct]:
-    """A function that makes an array of an observation, one-hot for a Discrete space, and the array's type."""
-    if _is_discrete(space):
-        one_hot = functools.partial(_one_hot, int(space.n), int(getattr(space, "start", 0)))
-        return one_hot, jax.ShapeDtypeStruct((int(space.n),), jnp.float32)
-    if space.shape is None or space.dtype is None:
-        raise ValueError(f"{space} is not one array: wrap the environment in FlattenObservation")
-    dtype = np.dtype(space.dtype)
-    dtype = np.dtype(NARROWER.get(dtype.name, dtype))
-    return functools.partial(np.array, dtype=dtype), jax.ShapeDtypeStruct(space.shape, dtype)
-
-
-def _one_hot(size: int, start: int, value: SupportsInt) -> np.ndarray:
-    return (np.arange(size) == int(value) - start).astype(np.float32)
+def _name(simulator: object) -> str:
+    spec = getattr(simulator, "spec", None)
+    return getattr(spec, "id", None) or type(getattr(simulator, "unwrapped", simulator)).__name__

@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import Outcome, State, tree_where
 from emcts.types import Key, Replaceable, record
@@ -94,6 +94,17 @@ class GymnaxEnvironment(Generic[State]):
         return jnp.ones(self.num_actions, bool)
 
 
+class TimedGymnaxEnvironment(GymnaxEnvironment[State]):
+    """One of gymnax's environments that count their steps, up to a limit: all but some bandits."""
+
+    @property
+    def max_steps(self) -> int:
+        return int(self.params.max_steps_in_episode)
+
+    def steps_left(self, state: GymnaxState[PyTree]) -> Float[Array, ""]:
+        return jnp.float32(self.max_steps) - state.inner.time
+
+
 def from_gymnax(env: object, params: PyTree) -> GymnaxEnvironment[PyTree]:
     """Makes an environment from what `gymnax.make(name)` returns."""
     if not isinstance(env, Gymnax):
@@ -103,7 +114,9 @@ def from_gymnax(env: object, params: PyTree) -> GymnaxEnvironment[PyTree]:
         )
     if not isinstance(env.action_space(params), ActionSpace):
         raise ValueError(f"{env.name} has continuous actions: only discrete ones can be searched")
-    return GymnaxEnvironment(env, params)
+    _, start = jax.eval_shape(env.reset_env, jax.random.key(0), params)
+    timed = hasattr(params, "max_steps_in_episode") and hasattr(start, "time")
+    return (TimedGymnaxEnvironment if timed else GymnaxEnvironment)(env, params)
 
 
 def _with_dtypes_of(before: Tree, after: Tree) -> Tree:

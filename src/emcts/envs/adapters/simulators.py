@@ -1,27 +1,40 @@
-"""Gymnasium simulators on the host behind pure functions: every state of every recent episode can be stepped.
+"""Simulators of Gymnasium on the host, one for each running episode.
 
-A state is a number in the tree of what was simulated from one seed. Stepping it twice with one action gives one result,
-the second time from memory. Stepping an earlier state again replays its actions in a new episode of the same seed.
+A pool keeps no results: an episode is its seed and its actions, and what callers need of its state is in their arrays.
+The simulator of an episode is found by seed and actions. If there is none, as after a restart, another one is reset
+with the seed and takes the actions again. A checksum of all that it returned tells whether it reached the same state.
 """
 
+import abc
+import contextlib
+import struct
+import sys
 import threading
+import weakref
+import zlib
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Protocol, SupportsFloat, runtime_checkable
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, SupportsFloat, TypeVar, runtime_checkable
 
 import numpy as np
+from jaxtyping import Bool, Float32, Int, UInt, UInt32
+
+from emcts.envs.adapters.spaces import Interface, Space
+from emcts.envs.base import SimulatorError
+
+EpisodeKey = tuple[int, bytes]  # the seed, and the actions so far
+KeyT = TypeVar("KeyT", bound=Hashable)
 
 
 @runtime_checkable
-class Space(Protocol):
-    """A space of Gymnasium; a `Discrete` one also has `n` and `start`."""
+class Closable(Protocol):
+    """What holds resources until it is closed."""
 
-    @property
-    def shape(self) -> tuple[int, ...] | None: ...
+    def close(self) -> None: ...
 
-    @property
-    def dtype(self) -> np.dtype | type | None: ...
+
+SimulatorT = TypeVar("SimulatorT", bound=Closable)
 
 
 @runtime_checkable
@@ -34,134 +47,272 @@ class Simulator(Protocol):
     @property
     def observation_space(self) -> Space: ...
 
-    def reset(self, *, seed: int) -> tuple[object, object]: ...
+    def reset(self, *, seed: int) -> tuple[Any, Any]: ...
 
-    def step(self, action: int) -> tuple[object, SupportsFloat, bool, bool, object]: ...
+    def step(self, action: int) -> tuple[Any, SupportsFloat, bool, bool, Any]: ...
 
     def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
-class Node:
-    """A state that was reached, and the outcome of the step to it."""
+class Moves:
+    """Episodes, and an action in each of them that is not over.
 
-    parent: int
-    action: int
-    observation: np.ndarray
-    reward: float
-    terminated: bool
-    truncated: bool
+    `checksum` is that of all observations and rewards so far. A `last` step ends the episode, by a limit. Where an
+    episode is over, another one begins with the `reset_seed`, if there are any.
+    """
+
+    seed: Int[np.ndarray, "N"]
+    time: Int[np.ndarray, "N"]
+    past: UInt[np.ndarray, "N T"]  # actions
+    checksum: UInt32[np.ndarray, "N"]
+    over: Bool[np.ndarray, "N"]
+    action: Int[np.ndarray, "N"]
+    last: Bool[np.ndarray, "N"]
+    reset_seed: Int[np.ndarray, "N"] | None = None
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+    def keys(self) -> list[EpisodeKey | None]:
+        """What the simulators of episodes are found by; None for those that are over."""
+        rows = zip(self.seed.tolist(), self.time.tolist(), self.over.tolist(), self.past, strict=True)
+        return [None if over else (seed, past[:time].tobytes()) for seed, time, over, past in rows]
+
+    def key_after(self, row: int) -> EpisodeKey:
+        past = self.past[row, : int(self.time[row]) + 1].copy()
+        past[-1] = self.action[row]
+        return int(self.seed[row]), past.tobytes()
+
+    def actions_before(self, row: int) -> list[int]:
+        return self.past[row, : int(self.time[row])].tolist()
 
 
-@dataclass
-class SeedTree:
-    """All states that were reached from one seed, by number; state 0 is the start."""
+class Views:
+    """What can be seen of the states of episodes: observations, legal actions, and the checksums so far."""
 
-    nodes: list[Node]
-    children: dict[tuple[int, int], int] = field(default_factory=dict)
+    def __init__(self, interface: Interface, rows: int):
+        self._encoder = interface.encoder
+        self.observation = self._encoder.empty(rows)
+        self.legal: Bool[np.ndarray, "N A"] = np.ones((rows, interface.num_actions), bool)
+        self.checksum: UInt32[np.ndarray, "N"] = np.zeros(rows, np.uint32)
 
-    def path(self, state: int) -> list[int]:
-        """The actions that lead to a state."""
-        actions = []
-        while state:
-            actions.append(self.nodes[state].action)
-            state = self.nodes[state].parent
-        return actions[::-1]
+    def write(self, row: int, observation: Any, mask: Any, checksum: int) -> int:
+        """Writes a state, and returns the checksum with its observation. Without a `mask`, all actions are legal."""
+        self._encoder.write(self.observation, row, observation)
+        for array in self.observation:
+            checksum = zlib.crc32(array[row], checksum)
+        self.checksum[row] = checksum
+        if mask is not None and np.any(mask):
+            self.legal[row] = mask
+        return checksum
 
 
-class SimulatorPool:
-    """Up to `instances` simulators, each left at the state it reached last, and the last `memory` states."""
+class Steps:
+    """The results of moves: the states `after` them, and `begun`, those of new episodes where one is over.
 
-    def __init__(
+    A `lost` episode was not stepped, since no simulator could be brought to its state: it is cut off. Of episodes that
+    were over before, nothing is written but new ones.
+    """
+
+    def __init__(self, interface: Interface, rows: int):
+        self.after, self.begun = Views(interface, rows), Views(interface, rows)
+        self.reward: Float32[np.ndarray, "N"] = np.zeros(rows, np.float32)
+        self.terminated: Bool[np.ndarray, "N"] = np.zeros(rows, bool)
+        self.truncated: Bool[np.ndarray, "N"] = np.zeros(rows, bool)
+        self.lost: Bool[np.ndarray, "N"] = np.zeros(rows, bool)
+
+    def write(
         self,
-        make: Callable[[], Simulator],
-        encode: Callable[[object], np.ndarray],
-        instances: int,
-        memory: int,
-    ):
-        self._make, self._encode = make, encode
-        self._instances, self._memory = instances, memory
-        self._trees: OrderedDict[int, SeedTree] = OrderedDict()
-        self._active: OrderedDict[tuple[int, int], Simulator] = OrderedDict()  # by seed and state
-        self._idle: list[Simulator] = []
-        self._num_states = 0
+        row: int,
+        observation: Any,
+        mask: Any,
+        checksum: int,
+        reward: float,
+        terminated: bool,
+        truncated: bool,
+    ) -> None:
+        """Writes what a simulator returned. `checksum` is that before the step."""
+        self.after.write(row, observation, mask, with_reward(checksum, reward))
+        self.reward[row] = reward
+        self.terminated[row] = terminated
+        self.truncated[row] = truncated and not terminated
+
+    def lose(self, row: int) -> None:
+        self.lost[row] = self.truncated[row] = True
+
+    def over(self, row: int) -> bool:
+        return bool(self.terminated[row] or self.truncated[row])
+
+
+def with_reward(checksum: int, reward: float) -> int:
+    """The checksum of an episode with one more reward."""
+    return zlib.crc32(struct.pack("<d", reward), checksum)
+
+
+def mask_of(info: object) -> Any:
+    """The legal actions that a simulator reports beside an observation; None if it does not."""
+    return info.get("action_mask") if isinstance(info, Mapping) else None
+
+
+class Pool(abc.ABC, Generic[KeyT, SimulatorT]):
+    """Simulators by what they run, those used longest ago first; and idle ones. One call at a time."""
+
+    def __init__(self, make: Callable[[], SimulatorT], interface: Interface, instances: int):
+        self.make, self.interface, self.instances = make, interface, instances
+        self._running: OrderedDict[KeyT, list[SimulatorT]] = OrderedDict()
+        self._idle: list[SimulatorT] = []
         self._lock = threading.Lock()
+        self._largest_batch = 0
+        self._failure: SimulatorError | None = None
+        self._has_reported_loss = False
+        weakref.finalize(self, _close_all, self._running, self._idle)
 
-    def node(self, seed: int, state: int) -> Node:
-        with self._lock:
-            return self._tree(seed, state).nodes[state]
+    @abc.abstractmethod
+    def reset(self, seeds: Int[np.ndarray, "N"]) -> Views:
+        """Begins an episode for each seed."""
 
-    def step(self, seed: int, state: int, action: int) -> tuple[int, Node]:
-        """The state that follows, and its node. A state that is over must not be stepped."""
-        with self._lock:
-            tree = self._tree(seed, state)
-            after = tree.children.get((state, action))
-            if after is None:
-                after = self._simulate(seed, tree, state, action)
-            return after, tree.nodes[after]
+    @abc.abstractmethod
+    def step(self, moves: Moves) -> Steps:
+        """Makes all moves, and begins new episodes where `moves` has seeds for them."""
+
+    @property
+    def max_running(self) -> int:
+        """Enough simulators for a batch, and for another one between two of its steps, as in evaluation."""
+        return max(self.instances, 2 * self._largest_batch)
+
+    def add_idle(self, simulator: SimulatorT) -> None:
+        self._idle.append(simulator)
 
     def close(self) -> None:
+        """Closes all simulators. Episodes go on in new ones."""
         with self._lock:
-            for simulator in [*self._idle, *self._active.values()]:
-                simulator.close()
-            self._idle.clear()
-            self._active.clear()
+            _close_all(self._running, self._idle)
 
-    def _tree(self, seed: int, state: int) -> SeedTree:
-        if seed not in self._trees:
-            if state:
-                raise RuntimeError(
-                    f"a state of an episode that was forgotten is in use: raise memory (now {self._memory})"
-                )
-            simulator = self._free_simulator()
-            start, _ = simulator.reset(seed=seed)
-            self._active[seed, 0] = simulator
-            self._trees[seed] = SeedTree([Node(0, -1, self._encode(start), 0.0, False, False)])
-            self._count_state()
-        self._trees.move_to_end(seed)
-        return self._trees[seed]
+    def raise_failure(self) -> None:
+        """Raises what a simulator raised since the last call: a compiled program turns exceptions into text."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
-    def _simulate(self, seed: int, tree: SeedTree, state: int, action: int) -> int:
-        simulator = self._active.pop((seed, state), None)
-        if simulator is None:
-            simulator = self._replay(seed, tree, state)
-        observation, reward, terminated, truncated, _ = simulator.step(action)
-        after = len(tree.nodes)
-        tree.nodes.append(
-            Node(state, action, self._encode(observation), float(reward), bool(terminated), bool(truncated))
-        )
-        tree.children[state, action] = after
-        if terminated or truncated:
-            self._idle.append(simulator)
-        else:
-            self._active[seed, after] = simulator
-        self._count_state()
-        return after
+    @contextlib.contextmanager
+    def _locked(self, batch: int) -> Iterator[None]:
+        with self._lock:
+            self._largest_batch = max(self._largest_batch, batch)
+            yield
 
-    def _replay(self, seed: int, tree: SeedTree, state: int) -> Simulator:
-        simulator = self._free_simulator()
-        observation, _ = simulator.reset(seed=seed)
-        for action in tree.path(state):
-            observation, *_ = simulator.step(action)
-        if not np.array_equal(self._encode(observation), tree.nodes[state].observation, equal_nan=True):
-            raise RuntimeError(
-                f"a replay from seed {seed} reached another state: this environment is not determined by its "
-                "seed, so its states can only be stepped once, in order"
+    @contextlib.contextmanager
+    def _explained(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self._failure = SimulatorError(
+                f"{self.interface.name} failed in {what}: {type(error).__name__}: {error}"
             )
+            raise self._failure from error
+
+    def _report_loss(self) -> None:
+        if self._has_reported_loss:
+            return
+        self._has_reported_loss = True
+        print(
+            f"emcts: {self.interface.name} is not determined by its seed and actions: an episode whose simulator is "
+            "gone, as after a restart, is cut off, and a new one begins",
+            file=sys.stderr,
+        )
+
+    def _take(self, key: KeyT) -> SimulatorT | None:
+        simulators = self._running.get(key)
+        if simulators is None:
+            return None
+        simulator = simulators.pop()
+        if not simulators:
+            del self._running[key]
         return simulator
 
-    def _free_simulator(self) -> Simulator:
+    def _put(self, key: KeyT, simulator: SimulatorT) -> None:
+        self._running.setdefault(key, []).append(simulator)
+        self._running.move_to_end(key)
+
+    def _free_simulator(self) -> SimulatorT:
+        """An idle simulator, a new one, or if there are too many the one used longest ago."""
         if self._idle:
             return self._idle.pop()
-        if len(self._active) < self._instances:
-            return self._make()
-        return self._active.popitem(last=False)[1]
+        if len(self._running) >= self.max_running:
+            oldest = self._take(next(iter(self._running)))
+            assert oldest is not None, "keys without simulators are deleted"
+            return oldest
+        with self._explained("its constructor"):
+            return self.make()
 
-    def _count_state(self) -> None:
-        """Forgets the episodes used longest ago while there are too many states; the one in use is kept."""
-        self._num_states += 1
-        while self._num_states > self._memory and len(self._trees) > 1:
-            seed, forgotten = self._trees.popitem(last=False)
-            self._num_states -= len(forgotten.nodes)
-            for place in [place for place in self._active if place[0] == seed]:
-                self._idle.append(self._active.pop(place))
+
+class SimulatorPool(Pool[EpisodeKey, Simulator]):
+    """A simulator for each running episode."""
+
+    def reset(self, seeds: Int[np.ndarray, "N"]) -> Views:
+        views = Views(self.interface, len(seeds))
+        with self._locked(len(seeds)):
+            for row, seed in enumerate(seeds.tolist()):
+                self._begin(self._free_simulator(), seed, views, row)
+        return views
+
+    def step(self, moves: Moves) -> Steps:
+        steps = Steps(self.interface, len(moves))
+        with self._locked(len(moves)):
+            keys = moves.keys()
+            # All are taken before one is replayed: that may take the simulator of an episode which does not move now.
+            found = [None if key is None else self._take(key) for key in keys]
+            for row, key in enumerate(keys):
+                simulator = None if key is None else self._move(found[row], moves, row, steps)
+                if moves.reset_seed is not None and (key is None or steps.over(row)):
+                    simulator = self._free_simulator() if simulator is None else simulator
+                    self._begin(simulator, int(moves.reset_seed[row]), steps.begun, row)
+                elif simulator is not None and steps.over(row):
+                    self._idle.append(simulator)
+                elif simulator is not None:
+                    self._put(moves.key_after(row), simulator)
+        return steps
+
+    def _move(self, simulator: Simulator | None, moves: Moves, row: int, steps: Steps) -> Simulator:
+        seed, checksum = int(moves.seed[row]), int(moves.checksum[row])
+        if simulator is None:
+            simulator = self._free_simulator()
+            if not self._replay(simulator, seed, moves.actions_before(row), checksum):
+                self._report_loss()
+                steps.lose(row)
+                return simulator
+        with self._explained(f"step {moves.time[row]} of seed {seed}"):
+            action = int(moves.action[row]) + self.interface.first_action
+            observation, reward, terminated, truncated, info = simulator.step(action)
+            limited = bool(truncated or moves.last[row])
+            steps.write(row, observation, mask_of(info), checksum, float(reward), bool(terminated), limited)
+        return simulator
+
+    def _begin(self, simulator: Simulator, seed: int, views: Views, row: int) -> None:
+        with self._explained(f"the reset with seed {seed}"):
+            observation, info = simulator.reset(seed=seed)
+            views.write(row, observation, mask_of(info), 0)
+        self._put((seed, b""), simulator)
+
+    def _replay(self, simulator: Simulator, seed: int, actions: list[int], checksum: int) -> bool:
+        """Brings a simulator to where an episode is; False if it does not get there."""
+        scratch = Views(self.interface, 1)
+        with self._explained(f"a replay of seed {seed}"):
+            observation, _ = simulator.reset(seed=seed)
+            reached = scratch.write(0, observation, None, 0)
+            for action in actions:
+                observation, reward, terminated, truncated, _ = simulator.step(
+                    action + self.interface.first_action
+                )
+                if terminated or truncated:
+                    return False
+                reached = scratch.write(0, observation, None, with_reward(reached, float(reward)))
+        return reached == checksum
+
+
+def _close_all(running: OrderedDict[KeyT, list[SimulatorT]], idle: list[SimulatorT]) -> None:
+    simulators = [*idle, *(one for every in running.values() for one in every)]
+    idle.clear()
+    running.clear()
+    for simulator in simulators:
+        simulator.close()

@@ -12,14 +12,16 @@ from typing import Any, get_args, get_type_hints
 
 import tyro
 
-from emcts.experiments.setting_paths import STEPS
+from emcts.experiments.setting_paths import ENV_ARGUMENTS, STEPS
 from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.registry import lookup
+from emcts.runs.folder import file_name
 from emcts.training.catalogue import Catalogue
 
 DEFAULT_SEEDS = 4
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 NONE = "none"  # the value None of a setting: TOML has no word for it
+WORDS: Mapping[str, object] = {NONE: None, "None": None, "True": True, "False": False}  # of arguments
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def _prefix(grid: Grid, grids: Sequence[Grid]) -> str:
     if grid.name is not None:
         return grid.name
     varied = [name for name in ("environment", "preset") if len({getattr(one, name) for one in grids}) > 1]
-    return "-".join([grid.agent, *(str(getattr(grid, name) or "default") for name in varied)])
+    return "-".join([grid.agent, *(file_name(getattr(grid, name) or "default") for name in varied)])
 
 
 def _specs(grid: Grid, prefix: str, catalogue: Catalogue) -> Iterator[RunSpec]:
@@ -99,9 +101,12 @@ def _specs(grid: Grid, prefix: str, catalogue: Catalogue) -> Iterator[RunSpec]:
     preset = presets[0] if grid.preset is None else grid.preset
     lookup(dict.fromkeys(presets), preset, f"preset of {grid.agent} in {grid.environment}")
     hints = _hints(catalogue.settings(grid.environment, grid.agent, grid.preset))
-    settings = {path: _parsed(value, path, "settings", hints) for path, value in grid.settings.items()}
+    settings = {
+        _full_path(path, hints): _parsed(value, path, "settings", hints)
+        for path, value in grid.settings.items()
+    }
     values = {
-        path: [_parsed(value, path, "grid", hints) for value in several]
+        _full_path(path, hints): [_parsed(value, path, "grid", hints) for value in several]
         for path, several in grid.values.items()
     }
     if both := sorted(settings.keys() & values.keys()):
@@ -112,12 +117,13 @@ def _specs(grid: Grid, prefix: str, catalogue: Catalogue) -> Iterator[RunSpec]:
         settings[STEPS] = grid.steps
     for combination in itertools.product(*values.values()):
         point = dict(zip(values, combination, strict=True))
-        name = "-".join([prefix, *(f"{slug(path)}-{_value_slug(value)}" for path, value in point.items())])
+        parts = (f"{slug(_short_path(path))}-{_value_slug(value)}" for path, value in point.items())
+        name = "-".join([prefix, *parts])
         spec = RunSpec(
             name, name, grid.environment, grid.agent, grid.seeds, preset, grid.preset, {**settings, **point}
         )
         with error_prefix(name):
-            catalogue.trainer(grid.environment, grid.agent, spec.settings(catalogue), (0,))
+            catalogue.trainer(grid.environment, grid.agent, spec.resolved(catalogue), (0,))
         size = grid.seeds_per_run
         yield spec if size is None else dataclasses.replace(spec, seeds_per_run={"cpu": size, "gpu": size})
 
@@ -135,7 +141,22 @@ def _hints(settings: Any, path: str = "") -> dict[str, Any]:
     return found
 
 
+def _full_path(path: str, hints: Mapping[str, Any]) -> str:
+    """Returns `env.size` of a reference as `env.arguments.size`: its arguments are no settings of their own."""
+    group, _, name = path.partition(".")
+    if group == "env" and path not in hints and ENV_ARGUMENTS in hints and not path.startswith(ENV_ARGUMENTS):
+        return f"{ENV_ARGUMENTS}.{name}"
+    return path
+
+
+def _short_path(path: str) -> str:
+    """Returns the path of an argument without the group: names of runs are long enough."""
+    return f"env.{path.removeprefix(ENV_ARGUMENTS + '.')}" if path.startswith(f"{ENV_ARGUMENTS}.") else path
+
+
 def _parsed(value: object, path: str, table: str, hints: Mapping[str, Any]) -> Any:
+    if _full_path(path, hints).startswith(f"{ENV_ARGUMENTS}."):
+        return WORDS.get(value, value) if isinstance(value, str) else value
     with error_prefix(f"{table}.{path}"):
         if path == STEPS:
             raise ValueError("write it as the key steps, which may grow later")

@@ -1,5 +1,6 @@
-"""What a sweep needs before it begins: steps, disk, and time, from measured or benchmarked speeds."""
+"""What a run or a sweep needs before it begins: steps, disk, and time, from measured or benchmarked speeds."""
 
+import functools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,14 +9,23 @@ from time import perf_counter
 from typing import Any
 
 import jax
+from jaxtyping import PyTree
 
-from emcts.experiments.setting_paths import EVALUATION_INTERVAL, NOVELTY, SIZE
+from emcts.experiments.setting_paths import (
+    EVALUATION_EPISODES,
+    EVALUATION_INTERVAL,
+    EVALUATION_STEPS,
+    NOVELTY,
+    SIZE,
+)
 from emcts.experiments.sweeps.job import CHECKPOINTS, Job
-from emcts.runs.config import flat, override, plain
+from emcts.runs.config import Config, flat, override, plain
 from emcts.runs.folder import Folder
 from emcts.runs.provenance import provenance
 from emcts.training.catalogue import Catalogue
+from emcts.training.progress import Progress, Trainer
 
+TIMED_SECONDS = 2.0  # of iterations, at least
 BENCHMARKS = Path(__file__).parents[4] / "docs" / "results"
 
 
@@ -33,6 +43,88 @@ class PlannedRun:
         if not self.steps_left:
             return 0.0
         return None if self.steps_per_second is None else self.steps_left / self.steps_per_second
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What one run takes. Speeds were measured, on a training of some iterations that was discarded."""
+
+    title: str
+    seeds: int
+    total_steps: int  # of each seed
+    parameters: int  # likewise
+    state_bytes: int
+    replay_bytes: int
+    checkpoints: int
+    compile_seconds: float
+    steps_per_second: float
+    evaluation_seconds: float
+    evaluations: int
+
+    @property
+    def disk_bytes(self) -> int:
+        return self.state_bytes * self.checkpoints
+
+    @property
+    def seconds(self) -> float:
+        training = self.total_steps * self.seeds / self.steps_per_second
+        return self.compile_seconds + training + self.evaluations * self.evaluation_seconds
+
+
+def plan_run(
+    config: Config,
+    settings: Any,
+    catalogue: Catalogue,
+    place: Callable[[Trainer], Trainer] = lambda trainer: trainer,
+) -> RunPlan:
+    """Plans a run: times iterations that learn, and an evaluation, each without its compilation."""
+
+    def trainer(settings: Any) -> Trainer:
+        return place(catalogue.trainer(config.environment, config.agent, settings, config.seeds))
+
+    whole = trainer(settings)
+    shapes = jax.eval_shape(whole.init)
+    # An evaluation of one step after each iteration takes next to no time.
+    short = trainer(override(settings, {EVALUATION_INTERVAL: 1, EVALUATION_STEPS: 1, EVALUATION_EPISODES: 1}))
+    state, progress, first = _timed_advance(short, short.init())
+    first_steps = progress.env_steps
+    while not progress.train_steps and progress.env_steps < whole.total_env_steps:
+        state, progress, _ = _timed_advance(short, state)
+    before, seconds = progress.env_steps, 0.0
+    while seconds < TIMED_SECONDS and progress.env_steps < before + whole.total_env_steps:
+        state, progress, took = _timed_advance(short, state)
+        seconds += took
+    each = seconds / (progress.env_steps - before)
+    evaluation: dict[str, Any] = dict(flat(plain(settings)))
+    episodes = int(evaluation[EVALUATION_EPISODES])
+    evaluate = functools.partial(whole.evaluate, state, episodes=episodes, beta=0.0, seed=0)
+    compiled, again = _seconds(evaluate), _seconds(evaluate)
+    seeds = len(config.seeds)
+    return RunPlan(
+        title=f"{config.agent} on {config.environment}, on {this_device()[1]}",
+        seeds=seeds,
+        total_steps=whole.total_env_steps,
+        parameters=sum(leaf.size for leaf in jax.tree.leaves(shapes.networks)) // seeds,
+        state_bytes=_bytes(shapes),
+        replay_bytes=_bytes(shapes.replay),
+        checkpoints=config.schedule.keep + 2,
+        compile_seconds=max(0.0, first - each * first_steps) + max(0.0, compiled - again),
+        steps_per_second=seeds / each,
+        evaluation_seconds=again,
+        evaluations=-(-whole.total_env_steps // int(evaluation[EVALUATION_INTERVAL])),
+    )
+
+
+def _timed_advance(trainer: Trainer, state: PyTree) -> tuple[PyTree, Progress, float]:
+    began = perf_counter()
+    state, progress = trainer.advance(state)
+    return state, progress, perf_counter() - began
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    began = perf_counter()
+    call()
+    return perf_counter() - began
 
 
 def plan(
@@ -61,7 +153,7 @@ def measure_speed(job: Job, catalogue: Catalogue) -> float:
 
     It evaluates four times as often as the real run, so that this does not take long; that makes it a little slower.
     """
-    settings = job.spec.settings(catalogue)
+    settings = job.spec.resolved(catalogue)
     interval = dict(flat(plain(settings))).get(EVALUATION_INTERVAL)
     if isinstance(interval, int):
         settings = override(settings, {EVALUATION_INTERVAL: max(1, interval // 4)})
@@ -124,8 +216,12 @@ def _benchmark_cases(device: str) -> list[Mapping[str, Any]]:
 def _state_bytes(job: Job, catalogue: Catalogue) -> int:
     """Returns the size of one seed's state, without creating it."""
     spec = job.spec
-    trainer = catalogue.trainer(spec.environment, spec.agent, spec.settings(catalogue), job.seeds[:1])
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(jax.eval_shape(trainer.init)))
+    trainer = catalogue.trainer(spec.environment, spec.agent, spec.resolved(catalogue), job.seeds[:1])
+    return _bytes(jax.eval_shape(trainer.init))
+
+
+def _bytes(tree: PyTree) -> int:
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
 def _kept_checkpoints() -> int:

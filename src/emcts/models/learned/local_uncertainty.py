@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int, PyTree, Shaped
 from emcts.envs.base import AnyEnvironment
 from emcts.models.evaluators import Transition
 from emcts.novelty import Fitted, NoiseAware, Novelty
-from emcts.types import Key, Replaceable, record
+from emcts.types import Key, Replaceable, Scalar, record
 
 Encode = Callable[[PyTree], Float[Array, "latent"]]
 TransitionInput = Callable[[AnyEnvironment, PyTree, Int[Array, ""], PyTree], Shaped[Array, "..."]]
@@ -42,6 +42,10 @@ class LocalUncertainty(Protocol):
     def uses_simulator(self) -> bool:
         """Whether `step_carry` takes a step of the environment."""
 
+    @property
+    def reads_state_after(self) -> bool:
+        """Whether `update` reads the states that transitions lead to."""
+
     def init_carry(self, state: PyTree) -> PyTree: ...
 
     def step_carry(self, env: AnyEnvironment, carry: PyTree, action: Int[Array, ""], key: Key) -> PyTree: ...
@@ -52,9 +56,9 @@ class LocalUncertainty(Protocol):
         """Returns the novelty eta of a planned transition."""
 
     def reward_variance(
-        self, env: AnyEnvironment, novelty: PyTree, transition: PlannedTransition
+        self, env: AnyEnvironment, novelty: PyTree, transition: PlannedTransition, variance_unit: Scalar = 1.0
     ) -> Float[Array, ""]:
-        """Returns the variance of the reward: eta, and that of noise where the estimator records it."""
+        """Returns the variance of the reward: `variance_unit * eta`, and that of noise if the estimator records it."""
 
     def update(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, transitions: Transition) -> PyTree:
         """Returns the novelty state after an update with experienced transitions."""
@@ -78,6 +82,10 @@ class TrueStateNovelty:
     def uses_simulator(self) -> bool:
         return True
 
+    @property
+    def reads_state_after(self) -> bool:
+        return True
+
     def init_carry(self, state: PyTree) -> PyTree:
         return state
 
@@ -91,12 +99,13 @@ class TrueStateNovelty:
         return self.novelty.variance(novelty, x)
 
     def reward_variance(
-        self, env: AnyEnvironment, novelty: PyTree, transition: PlannedTransition
+        self, env: AnyEnvironment, novelty: PyTree, transition: PlannedTransition, variance_unit: Scalar = 1.0
     ) -> Float[Array, ""]:
         if not isinstance(self.novelty, NoiseAware):
-            return self.variance(env, novelty, transition)
+            return variance_unit * self.variance(env, novelty, transition)
         x = self.input_of(env, transition.before, transition.action, transition.after)
-        return self.novelty.reward_variances(novelty).at[x].get(mode="fill", fill_value=0.0)
+        variances = self.novelty.reward_variances(novelty, variance_unit)
+        return variances.at[x].get(mode="fill", fill_value=0.0)
 
     def update(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, transitions: Transition) -> PyTree:
         return self.novelty.update(novelty, self._inputs(env, transitions), transitions.valid)
@@ -135,9 +144,9 @@ class _FromLatents:
         return self.novelty.variance(novelty, x)
 
     def reward_variance(
-        self, env: AnyEnvironment, novelty: PyTree, transition: PlannedTransition
+        self, env: AnyEnvironment, novelty: PyTree, transition: PlannedTransition, variance_unit: Scalar = 1.0
     ) -> Float[Array, ""]:
-        return self.variance(env, novelty, transition)
+        return variance_unit * self.variance(env, novelty, transition)
 
     def record_rewards(self, env: AnyEnvironment, novelty: PyTree, transitions: Transition) -> PyTree:
         return novelty
@@ -151,6 +160,10 @@ class LatentNovelty(_FromLatents):
     """
 
     novelty: Novelty
+
+    @property
+    def reads_state_after(self) -> bool:
+        return False
 
     def update(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, transitions: Transition) -> PyTree:
         return self.novelty.update(novelty, _pairs(env, encode, transitions), transitions.valid)
@@ -166,6 +179,10 @@ class EnsembleDisagreement(_FromLatents):
     """
 
     novelty: Fitted
+
+    @property
+    def reads_state_after(self) -> bool:
+        return True
 
     def update(self, env: AnyEnvironment, encode: Encode, novelty: PyTree, transitions: Transition) -> PyTree:
         after = jnp.where(transitions.terminated[:, None], 0.0, jax.vmap(encode)(transitions.after))

@@ -18,10 +18,20 @@ from emcts.models.learned.local_uncertainty import (
     with_action,
 )
 from emcts.models.networks import Head, Networks
+from emcts.models.statistics import Statistics, reward_range, update_statistics
 from emcts.models.ube import horizon_factor, leaf_variance
 from emcts.models.world_model import PlanningModel, Prior, Unroll, WorldModel
 from emcts.novelty import Novelty
-from emcts.types import Key, Params, RecurrentFn, RecurrentFnOutput, Replaceable, RootFnOutput, record
+from emcts.types import (
+    Key,
+    Params,
+    RecurrentFn,
+    RecurrentFnOutput,
+    Replaceable,
+    RootFnOutput,
+    Scalar,
+    record,
+)
 
 Latent = Float[Array, "latent"]
 StepsLeft = Callable[[PyTree], Float[Array, ""]]
@@ -34,6 +44,7 @@ class ModelNetworks(eqx.Module):
     representation: Callable[[Array], Latent]
     dynamics: Callable[[Array], Latent]
     heads: Networks
+    statistics: Statistics | None = None
 
 
 @runtime_checkable
@@ -65,10 +76,18 @@ class LearnedPlanningModel:
     networks: ModelNetworks
     novelty: PyTree
 
+    @property
+    def reward_range(self) -> Scalar:
+        return self.world_model.reward_range(self.networks)
+
+    @property
+    def _largest_variance(self) -> Scalar:
+        return self.world_model.max_variance * self.reward_range**2
+
     def root(self, states: PyTree, prior: Prior) -> RootFnOutput:
         nodes = jax.vmap(self._represent)(states)
         estimate = jax.vmap(self._estimate)(nodes.latent)
-        variance = jnp.clip(estimate.ube, 0, self.world_model.max_variance)
+        variance = jnp.clip(estimate.ube, 0, self._largest_variance)
         logits = jnp.where(self.invalid_actions(states), -jnp.inf, prior(estimate))
         return RootFnOutput(logits, estimate.value, nodes, variance)
 
@@ -98,7 +117,8 @@ class LearnedPlanningModel:
         return LatentState(latent, model.local_uncertainty.init_carry(state), model.steps_left(state))
 
     def _estimate(self, latent: Latent) -> StateEstimate:
-        return decode(self.networks.heads, self.networks.heads.outputs(latent))
+        heads = self.networks.heads
+        return decode(heads, heads.outputs(latent), self.reward_range**2)
 
     def _steps(
         self, nodes: LatentState, actions: Int[Array, "B"], key: Key
@@ -113,7 +133,8 @@ class LearnedPlanningModel:
         pair = with_action(node.latent, action, self.env.num_actions)
         carry = uncertainty.step_carry(self.env, node.carry, action, key)
         transition = PlannedTransition(node.latent, action, node.carry, carry)
-        eta = uncertainty.variance(self.env, self.novelty, transition)
+        variance_unit = self.reward_range**2
+        eta = variance_unit * uncertainty.variance(self.env, self.novelty, transition)
         after = LatentState(self.networks.dynamics(pair), carry, jnp.maximum(node.steps_left - 1, 0))
         estimate = self._estimate(after.latent)
         reward = _required(heads.reward, "reward")
@@ -124,8 +145,8 @@ class LearnedPlanningModel:
             discount=model.discount * continuation.codec.decode(continuation(pair)),
             prior_logits=None,
             value=estimate.value,
-            reward_variance=uncertainty.reward_variance(self.env, self.novelty, transition),
-            value_variance=leaf_variance(estimate.ube, eta, factor, model.max_variance),
+            reward_variance=uncertainty.reward_variance(self.env, self.novelty, transition, variance_unit),
+            value_variance=leaf_variance(estimate.ube, eta, factor, self._largest_variance),
         )
         return out, estimate, after
 
@@ -146,7 +167,8 @@ class LearnedModel:
 
     `observe` gives what the representation reads of a state. `steps_left` bounds for how many steps uncertainty can
     accumulate behind a leaf: the number of remaining steps is known. With `tabular`, estimates of every state are
-    computed once. `wrap` is applied to each planning model, for rules such as that of appendix B.
+    computed once. `wrap` is applied to each planning model, for rules such as that of appendix B. Variances are in
+    units of the squared `fixed_range`; None is the range of the rewards that was seen.
     """
 
     local_uncertainty: LocalUncertainty
@@ -157,6 +179,7 @@ class LearnedModel:
     max_variance: float = float("inf")
     tabular: bool = False
     wrap: Wrapper = unwrapped
+    fixed_range: float | None = 1.0
 
     def __post_init__(self) -> None:
         if self.discount == 1 and self.steps_left is unknown_horizon:
@@ -173,8 +196,15 @@ class LearnedModel:
     def uses_simulator(self) -> bool:
         return self.local_uncertainty.uses_simulator
 
+    @property
+    def reads_state_after(self) -> bool:
+        return self.local_uncertainty.reads_state_after
+
     def heads(self, networks: ModelNetworks) -> Networks:
         return networks.heads
+
+    def reward_range(self, networks: ModelNetworks) -> Scalar:
+        return reward_range(networks, self.fixed_range)
 
     def encode(self, env: AnyEnvironment, networks: ModelNetworks, state: PyTree) -> Latent:
         return networks.representation(self.observe(env, state))
@@ -227,6 +257,11 @@ class LearnedModel:
             return self.encode(env, networks, state)
 
         return self.local_uncertainty.update(env, encode, novelty, transitions)
+
+    def update_statistics(
+        self, env: AnyEnvironment, networks: ModelNetworks, transitions: Transition
+    ) -> ModelNetworks:
+        return update_statistics(networks, transitions.reward)
 
     def record_rewards(self, env: AnyEnvironment, novelty: PyTree, transitions: Transition) -> PyTree:
         return self.local_uncertainty.record_rewards(env, novelty, transitions)

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from emcts.models.codecs import Categorical, Codec, Continuation, Policy
+from emcts.models.codecs import Codec, Continuation, Policy
 from emcts.models.layers import mlp
 from emcts.models.learned.model import Latent, ModelNetworks
 from emcts.models.networks import Head, HeadSpec, Identity, Networks
@@ -106,7 +106,7 @@ def latent_heads(latent: int, heads: HeadSpec, *, sizes: Sizes, key: Key) -> Net
         value=head(heads.values, latent, sizes.heads, keys[0]),
         policy=head(policy, latent, sizes.heads, keys[1]),
         exploration=head(policy, latent, sizes.heads, keys[2]) if heads.exploration else None,
-        ube=head(Categorical(heads.values.limit), latent, sizes.ube, keys[3]) if heads.ube else None,
+        ube=head(heads.variances, latent, sizes.ube, keys[3]) if heads.ube else None,
         reward=head(heads.values, pair, sizes.heads, keys[4]),
         continuation=head(Continuation(), pair, sizes.heads, keys[5]),
     )

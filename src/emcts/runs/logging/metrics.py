@@ -102,6 +102,14 @@ WARNINGS = (
         "{value:.1%} of the hash table is in use, and about that share of new states counts as visited. This run "
         "continues; raise {setting} in the next one: each additional bit halves the share",
     ),
+    MetricWarning(
+        "clipped_targets",
+        0.0,
+        "model.support",
+        "{value:.1%} of the targets of values, variances or rewards are larger than the networks can represent, and "
+        "were clipped. This run continues; in the next one take a wide {setting}, give a larger "
+        "--novelty.reward-range, or divide the rewards by a constant",
+    ),
 )
 
 

@@ -1,0 +1,229 @@
+"""Commands on environments that a reference names: from training to a sweep, and what is refused."""
+
+import json
+import pickle
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emcts.agents.catalogue import _registered, installed
+from emcts.cli import main
+from emcts.cli.sweep import _loader
+from emcts.runs.folder import Folder, find_runs
+from tests.agents.tiny import BDQN, options
+
+MODULE = """
+import jax.numpy as jnp
+from examples.own_environment import KeyCorridor
+
+print("imported my_rooms")
+
+class Broken(KeyCorridor):
+    def step(self, state, action, key):
+        return super().step(state.positon, action, key)
+
+class Greedy(KeyCorridor):
+    def legal(self, state):
+        return jnp.zeros(3, bool)
+"""
+SMALL = options(
+    {**BDQN, "steps": 64, "evaluation.every": 32, "schedule.warmup_steps": 16, "replay.batch_size": 8}
+)
+CORRIDOR = "my_rooms:KeyCorridor"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A folder with a module, which no other test sees."""
+    (tmp_path / "my_rooms.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    _registered.cache_clear()
+    yield
+    sys.modules.pop("my_rooms", None)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1
+    return printed
+
+
+def test_a_run_from_its_plan_to_its_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    train = [
+        "train",
+        CORRIDOR,
+        "--env",
+        "length=5",
+        "--time-limit",
+        "9",
+        "--agent",
+        "bdqn",
+        "--seeds",
+        "2",
+        *SMALL,
+    ]
+    main([*train, "--plan"])
+    planned = " ".join(capsys.readouterr().out.split())
+    assert "bdqn on my_rooms:KeyCorridor" in planned
+    assert "64 of each of 2 seeds" in planned
+    assert "steps a second" in planned
+    assert not Path("runs").exists()
+    main(train)
+    run = "runs/my_rooms-KeyCorridor-bdqn-1"
+    config = json.loads((Path(run) / "config.json").read_text())
+    assert config["environment"] == CORRIDOR
+    assert config["settings"]["env"] == {"arguments": {"length": 5}, "time_limit": 9, "deterministic": True}
+    assert config["settings"]["evaluation"]["max_steps"] == 9
+    assert Path(run, "figure.png").exists()
+
+    sys.modules.pop("my_rooms")
+    capsys.readouterr()
+    for command in (["resume", run, "--steps", "128"], ["evaluate", run]):
+        assert (
+            f"is code, which is not run because a folder names it: if you trust it, add --env-from {CORRIDOR}"
+            in (refused(capsys, *command))
+        )
+        assert "my_rooms" not in sys.modules
+        assert f"the run was trained on {CORRIDOR}, got --env-from my_rooms:Greedy" in (
+            refused(capsys, *command, "--env-from", "my_rooms:Greedy")
+        )
+    changed = refused(capsys, "resume", run, "--env", "length=6", "--env-from", CORRIDOR)
+    assert "setting env.arguments.length is 5 in this run, got 6" in changed
+    main(["resume", run, "--steps", "128", "--env-from", CORRIDOR])
+    assert "resumes from step 64\n" in capsys.readouterr().out
+    assert Folder.open(Path(run)).metrics.read()[-1]["env_steps"] == 128
+    main(["evaluate", run, "--episodes", "2", "--env-from", CORRIDOR])
+    evaluation = json.loads((Path(run) / "evaluation.json").read_text())
+    assert max(evaluation["seeds"][0]["length"]) <= 9
+    sys.modules.pop("my_rooms")
+    capsys.readouterr()
+    main(["runs"])
+    main(["plot", run])
+    assert CORRIDOR in capsys.readouterr().out
+    assert "my_rooms" not in sys.modules
+
+
+def test_a_sweep_over_an_argument(capsys: pytest.CaptureFixture[str]) -> None:
+    main(
+        [
+            *["sweep", CORRIDOR, "--agent", "bdqn", "--time-limit", "9", "--grid", "env.length=5,7"],
+            *["--seeds", "1", "--steps", "64", "--plan"],
+        ]
+    )
+    assert "bdqn-env-length-7" in capsys.readouterr().out
+    file = f"""
+environment = "{CORRIDOR}"
+agent = "bdqn"
+seeds = 1
+steps = 64
+[settings]
+env = {{time_limit = 9}}
+evaluation = {{every = 32, episodes = 1}}
+ensemble = {{size = 2, hidden = [8]}}
+schedule = {{warmup_steps = 16}}
+replay = {{batch_size = 8}}
+[grid]
+"env.arguments.length" = [5, 7]
+"""
+    Path("mine.toml").write_text(file)
+    main(["sweep", "mine.toml"])
+    runs = {
+        folder.path.name: folder.config().settings["env"] for folder in find_runs(Path("runs/sweep-mine"))
+    }
+    assert runs == {
+        f"bdqn-env-length-{length}-seeds-0-0": {
+            "arguments": {"length": length},
+            "time_limit": 9,
+            "deterministic": True,
+        }
+        for length in (5, 7)
+    }
+    main(["sweep", "mine.toml"])
+    assert "run 1 of 2" not in capsys.readouterr().out.split("finished")[-1], "nothing is left to run"
+
+
+def test_other_processes_find_the_module() -> None:
+    load = pickle.loads(pickle.dumps(_loader([CORRIDOR])))
+    settings = load().settings(CORRIDOR, "bdqn")
+    assert load().resolve(CORRIDOR, "bdqn", settings).env.deterministic
+    assert load() is load()
+    assert _loader([]) is installed
+
+
+def test_options_of_a_built_in_environment_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    bdqn = ["train", "deep-sea", "--agent", "bdqn"]
+    tiny = ["--seeds", "1", "--out", "run", *SMALL]
+    main([*bdqn, *tiny, "--env", "size=4", "stochastic=False"])
+    env = json.loads(Path("run/config.json").read_text())["settings"]["env"]
+    assert env == {"size": 4, "stochastic": False}
+    assert "unknown option of deep-sea 'siez': did you mean 'size'?" in refused(
+        capsys, *bdqn, "--env", "siez=4"
+    )
+    assert "deep-sea ends its episodes itself" in refused(capsys, *bdqn, "--time-limit", "4")
+    assert "give a size from 2 to 100" in refused(capsys, *bdqn, "--env", "size=1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("no_rooms:FourRooms", "--agent", "az"), "there is no module no_rooms"),
+        (("my_rooms:FourRooms", "--agent", "az"), "my_rooms has no FourRooms"),
+        (("my_rooms:KeyCorridor", "--agent", "e-ax"), "unknown agent 'e-ax': did you mean 'e-az'?"),
+        (("my_rooms:KeyCorridor", "--agent", "az", "--preset", "paper"), "unknown preset 'paper'"),
+        (
+            ("my_rooms:KeyCorridor", "--agent", "az", "--env", "size=3"),
+            "argument 'size'. Its arguments are: length",
+        ),
+        (("my_rooms:KeyCorridor", "--agent", "az", "--env", "length"), "write NAME=VALUE, such as size=12"),
+        (
+            ("my_rooms:KeyCorridor", "--agent", "az", "--env", "length=2"),
+            "length=2: a corridor of 2 has no room",
+        ),
+        (
+            ("my_rooms:KeyCorridor", "--agent", "az", "--time-limit", "0"),
+            "a time limit of 0 steps allows no step",
+        ),
+        (("my_rooms:KeyCorridor", "--agent", "az", "--time-limit", "x"), "invalid int value: 'x'"),
+        (("my_rooms:KeyCorridor", "--agent", "az", "--steps", "0"), "steps is 0: give at least 1"),
+        (("my_rooms:Outcome", "--agent", "az"), "my_rooms has no Outcome"),
+        (
+            ("my_rooms:jnp.dtype", "--agent", "az", "--env", "dtype=int8"),
+            "has no num_actions: an environment has",
+        ),
+        (("my_rooms:Greedy", "--agent", "az"), "breaks the rule 'legal': a state has no legal action at all"),
+        (("gymnasum:CartPole-v1", "--agent", "mz"), "did you mean gymnasium:CartPole-v1?"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    assert message in refused(capsys, "train", *arguments)
+    assert [path.name for path in Path().iterdir() if path.name != "__pycache__"] == ["my_rooms.py"]
+
+
+def test_a_mistake_in_the_code_is_shown_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    message = refused(capsys, "train", "my_rooms:Broken", "--agent", "az")
+    assert "the environment breaks the rule 'runs': AttributeError: 'CorridorState' object has no" in message
+    assert "(my_rooms.py, line 9)" in message
+
+
+def test_help_names_references(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (
+        ["train", "--help"],
+        ["train", CORRIDOR, "--help"],
+        ["train", CORRIDOR, "--agent", "e-az", "-h"],
+    ):
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert caught.value.code == 0
+    printed = capsys.readouterr().out
+    assert "xminigrid:ID" in printed
+    assert "--env NAME=VALUE" in printed
+    assert "--env.time-limit" in printed
+    assert "my_rooms" not in sys.modules

@@ -41,9 +41,13 @@ from emcts.registry import lookup
 from emcts.types import Key
 
 ENSEMBLE_OUTPUTS = 8  # of an ensemble that predicts nothing in particular
-OBSERVATION_FEATURES = (
-    256  # that networks read of observations: of these themselves they learn too much at once
+OBSERVATION_FEATURES = 256  # that networks read in place of observations themselves
+MOST_VALUES = 32  # of a float, in a sample of 256, for the same ones to come again
+MOST_BINNED = 8  # numbers: in a grid of more, hardly any cell is seen twice
+BINS_OF_ONE = (
+    4.0  # cells per standard deviation, if there is a single number; with more numbers, each has fewer
 )
+SIMHASH_BINS = 8.0  # cells that are small enough not to change directions
 
 
 @dataclasses.dataclass(frozen=True)

@@ -50,7 +50,7 @@ class NoveltySettings:
     kind: str | None = "counts"
     """counts, hash-set (novel until first seen), hash-counts, rnd or ensemble; left out, what suits the environment"""
     input: str | None = None
-    """what of a state can be novel, by name; left out, the task's default"""
+    """what of a state can be novel, by name, several joined by +; left out, the task's default"""
     update: str | None = None
     """acting or training: when novelty is updated; left out, acting for counts and hashes, training for networks"""
     reward_range: float | None = 1.0
@@ -68,6 +68,19 @@ class NoveltySettings:
     """variances of counts are proportional to 1 / (n + this) after n visits"""
     hash_bits: int | None = None
     """the table has 2 to the power of this many entries; left out, ten for every step, in at most 256 MB a seed"""
+    hash: str | None = None
+    """xxh32 (of the bytes: what differs has another hash) or simhash (of the direction: what is similar shares one);
+    left out, what suits the environment (built-in ones: xxh32)"""
+    simhash_bits: int = 32
+    """of simhash: with more, inputs must be more alike to share a hash"""
+    bins: float | None = None
+    """hashes are of the cell of a grid, with so many cells per standard deviation of random observations; with 0, of
+    the numbers as they are; left out, what suits the environment (built-in ones: 0)"""
+    features: int | None = None
+    """random Fourier features of whitened inputs that rnd and ensemble read, 0 for the inputs as they are; left out,
+    256 of observations, and 0 of latent states"""
+    feature_length: float = 0.4
+    """the fraction of the distance of two typical inputs from which on features tell them apart"""
     rnd_width: int = 1024
     """of the hidden layers of rnd's predictor; its target and the outputs of both have half as many units"""
     ensemble_size: int = 10

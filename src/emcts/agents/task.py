@@ -14,6 +14,7 @@ from emcts.envs.base import (
     FiniteEnvironment,
     GoalEnvironment,
     HostEnvironment,
+    NoveltyEnvironment,
     is_deterministic,
     is_on_host,
 )
@@ -21,12 +22,14 @@ from emcts.envs.contract import check_shortly
 from emcts.envs.rollout import random_returns
 from emcts.models.encoders import InputSpec, MakeEncoder, Spec, flat_floats, input_spec
 from emcts.models.evaluators import NoveltyInput
+from emcts.registry import lookup
 from emcts.training.env_factory import EnvFactory, SharedEnv
 from emcts.training.evaluation import ReturnReached, SolvedFraction, Success, episodes_solved
 from emcts.training.learner import EvaluationConfig
 from emcts.types import JSON
 
 MOST_ANCHORED = 1024  # numbers in an observation that a learned model can predict
+WHOLE = "observation"  # the novelty input that is the whole observation
 UNKNOWN_MAX_STEPS = 1000  # of an evaluation episode, where nothing bounds it
 DENSE_FROM = 0.25  # the fraction of random steps with a reward from which on a reward is no success
 RANDOM_EPISODES, HOST_EPISODES, RANDOM_STEPS, RANDOM_SECONDS = 32, 8, 1000, 5.0  # to find the return to beat
@@ -55,11 +58,13 @@ class Anchor:
 
 
 def flat_observation(env: AnyEnvironment, state: PyTree) -> Shaped[Array, "F"]:
-    """Returns the whole observation as a vector. Different observations give different vectors.
+    """Returns the whole observation as a vector. Different observations give different vectors."""
+    return flat(env.observe(state))
 
-    Arrays of one dtype keep it, those of several become float32.
-    """
-    leaves = jax.tree.leaves(env.observe(state))
+
+def flat(arrays: PyTree[Array]) -> Shaped[Array, "F"]:
+    """Returns the elements of all arrays as one vector: of the dtype of all, or float32 if they have several."""
+    leaves = jax.tree.leaves(arrays)
     if len({leaf.dtype for leaf in leaves}) > 1:
         leaves = [part for leaf in leaves for part in _exact_floats(leaf)]
     return jnp.concatenate([leaf.reshape(-1) for leaf in leaves])
@@ -71,6 +76,30 @@ def _exact_floats(leaf: Shaped[Array, "*S"]) -> list[Float[Array, "*S"]]:
     if not jnp.issubdtype(leaf.dtype, jnp.integer) or leaf.dtype.itemsize < 4:
         return [floats]
     return [floats, (leaf - floats.astype(leaf.dtype)).astype(jnp.float32)]
+
+
+def novelty_inputs(env: AnyEnvironment) -> Mapping[str, NoveltyInput]:
+    """Returns by name what of a state can be novel: what the environment names, the observation, and its parts.
+
+    The first is the default. Parts are those of an observation that is a dictionary.
+    """
+    observed = jax.eval_shape(env.observe, jax.eval_shape(env.init, jax.random.key(0)))
+    parts = observed if isinstance(observed, Mapping) else {}
+    named = env.novelty_inputs if isinstance(env, NoveltyEnvironment) else {}
+    return {
+        **{name: _named(name) for name in named},
+        WHOLE: flat_observation,
+        **{name: _part(name) for name in parts if name != WHOLE},
+    }
+
+
+def _named(name: str) -> NoveltyInput:
+    """Reads the environment at hand: each seed may have its own."""
+    return lambda env, state: env.novelty_inputs[name](state)
+
+
+def _part(name: str) -> NoveltyInput:
+    return lambda env, state: flat(env.observe(state)[name])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +129,7 @@ class Task:
     solved: SolvedFraction | None = None
     bounded_returns: bool = False
     novelty_inputs: Mapping[str, NoveltyInput] = dataclasses.field(
-        default_factory=lambda: {"observation": flat_observation}
+        default_factory=lambda: {WHOLE: flat_observation}
     )
     anchor: Anchor | None = None
     encoder: MakeEncoder | None = None
@@ -146,6 +175,14 @@ class Task:
             )
         return InputSpec(num_indices=count)
 
+    def novelty_input(self, names: str | None) -> NoveltyInput:
+        """Returns what of a state can be novel: an input by its name, or several joined by +, as one vector."""
+        inputs = self.novelty_inputs
+        chosen = [lookup(inputs, name, "novelty.input") for name in (names or next(iter(inputs))).split("+")]
+        if len(chosen) == 1:
+            return chosen[0]
+        return lambda env, state: flat([input_of(env, state) for input_of in chosen])
+
     def evaluation(self, settings: EvaluationSettings) -> EvaluationConfig:
         """Returns how agents are evaluated on this task."""
         max_steps = self.max_steps if settings.max_steps is None else settings.max_steps
@@ -180,6 +217,7 @@ def make_task(
         solved=episodes_solved,
         anchor=observation_anchor(env),
         encoder=encoder,
+        novelty_inputs=novelty_inputs(env),
         deterministic=deterministic,
         solved_return=getattr(env, "reward_threshold", None) if solved_return is None else solved_return,
     )

@@ -7,7 +7,7 @@ at the end of this module, which say what holds for an environment without the m
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import jax
@@ -120,6 +120,16 @@ class RegretEnvironment(Environment[State], Protocol[State]):
 
     def strayed(self, state: State) -> Bool[Array, ""]:
         """Whether an action so far left the optimal path: an episode that ends in this state then has regret 1."""
+        ...
+
+
+@runtime_checkable
+class NoveltyEnvironment(Environment[State], Protocol[State]):
+    """An environment that names what of a state can be novel, other than the whole observation and its parts."""
+
+    @property
+    def novelty_inputs(self) -> Mapping[str, Callable[[State], Array]]:
+        """Functions of one state by name (`--novelty.input NAME`), each to an array. The first is the default."""
         ...
 
 

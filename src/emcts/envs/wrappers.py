@@ -18,6 +18,7 @@ from emcts.envs.base import (
     GoalEnvironment,
     GridEnvironment,
     HostEnvironment,
+    NoveltyEnvironment,
     Outcome,
     PackableEnvironment,
     RegretEnvironment,
@@ -198,6 +199,14 @@ class _Regret(TimeLimit[State]):
         return self.env.strayed(state.inner)
 
 
+class _Novelty(TimeLimit[State]):
+    env: NoveltyEnvironment[State]
+
+    @property
+    def novelty_inputs(self) -> Mapping[str, Callable[[TimeLimitState[State]], Array]]:
+        return {name: _of_inner(input_of) for name, input_of in self.env.novelty_inputs.items()}
+
+
 class _Packable(TimeLimit[State]):
     env: PackableEnvironment[State]
 
@@ -225,6 +234,7 @@ OPTIONAL: Mapping[type, type[TimeLimit[Any]]] = {
     RenderableEnvironment: _Renderable,
     GoalEnvironment: _Goal,
     RegretEnvironment: _Regret,
+    NoveltyEnvironment: _Novelty,
     PackableEnvironment: _Packable,
     ArtifactEnvironment: _Artifacts,
 }
@@ -264,3 +274,7 @@ def _with_members(members: tuple[type[TimeLimit[Any]], ...]) -> type[TimeLimit[A
 
 def _at_start(inner: State) -> TimeLimitState[State]:
     return TimeLimitState(inner, jnp.int32(0), jnp.bool_(False), jnp.bool_(False))
+
+
+def _of_inner(input_of: Callable[[State], Array]) -> Callable[[TimeLimitState[State]], Array]:
+    return lambda state: input_of(state.inner)

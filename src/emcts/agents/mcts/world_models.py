@@ -9,10 +9,17 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree, Shaped
 
-from emcts.agents.novelty import ESTIMATORS, EstimatorInputs, Reads, make_estimator
+from emcts.agents.novelty import (
+    ESTIMATORS,
+    OBSERVATION_FEATURES,
+    EstimatorInputs,
+    Reads,
+    make_estimator,
+)
 from emcts.agents.settings import LearnedModelSettings, NetworkSettings, Settings
 from emcts.agents.task import Task, observe
 from emcts.envs.base import AnyEnvironment, FiniteEnvironment, is_on_host
+from emcts.envs.rollout import random_states
 from emcts.models.beyond_known import BeyondKnownPlanning
 from emcts.models.codecs import support
 from emcts.models.encoders import Encoder, InputSpec, Spec, own_encoder
@@ -124,11 +131,6 @@ def _new_statistics(settings: AnySettings, spec: Spec) -> Statistics | None:
     )
 
 
-def _novelty_input(task: Task, settings: AnySettings) -> NoveltyInput:
-    inputs, name = task.novelty_inputs, settings.novelty.input
-    return lookup(inputs, next(iter(inputs)) if name is None else name, "novelty.input")
-
-
 def simulator(task: Task, settings: AnySettings, *, uncertainty: bool) -> tuple[WorldModel[PyTree], Networks]:
     """Plans with the environment itself, as AlphaZero does."""
     if is_on_host(task.env):
@@ -142,7 +144,7 @@ def simulator(task: Task, settings: AnySettings, *, uncertainty: bool) -> tuple[
     world_model = SimulatorModel(
         TabularEvaluator(novelty)
         if task.is_finite
-        else NetworkEvaluator(novelty, observe, _novelty_input(task, settings)),
+        else NetworkEvaluator(novelty, observe, task.novelty_input(settings.novelty.input)),
         settings.search.discount,
         _leaf_factor(task, settings),
         _max_variance(settings),
@@ -184,9 +186,14 @@ def _simulator_novelty(task: Task, settings: AnySettings) -> Novelty:
             InputSpec(num_indices=pairs), settings.steps, probes=lambda key: jnp.arange(pairs)
         )
     else:
-        look = _novelty_input(task, settings)
-        shape = jax.eval_shape(lambda state: look(env, state), task.example_state()).shape
-        inputs = EstimatorInputs(InputSpec(shape), settings.steps)
+        look = task.novelty_input(settings.novelty.input)
+        size = jax.eval_shape(lambda state: look(env, state), task.example_state()).size
+        inputs = EstimatorInputs(
+            InputSpec((size,)),
+            settings.steps,
+            probes=lambda key: jax.vmap(lambda state: look(env, state))(random_states(env, key)),
+            features=OBSERVATION_FEATURES,
+        )
     return make_estimator(settings.novelty, inputs)
 
 
@@ -307,7 +314,7 @@ def _local_uncertainty(task: Task, settings: AnySettings, latents: Latents) -> L
 def _transition_input(task: Task, settings: AnySettings) -> Callable[..., Shaped[Array, "..."]]:
     if task.is_finite:
         return lambda env, before, action, after: pair_index(env, before, action)
-    look = _novelty_input(task, settings)
+    look = task.novelty_input(settings.novelty.input)
     return lambda env, before, action, after: look(env, after)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from emcts.agents.bdqn.settings import BdqnSettings
+from emcts.agents.novelty import default_kind
 from emcts.agents.presets import gumbel
 from emcts.agents.settings import (
     EvaluationSettings,
@@ -103,9 +104,8 @@ def fill_open(settings: SettingsT, task: Task) -> SettingsT:
     if isinstance(filled.model, LearnedModelSettings):
         filled = _fill(filled, "model", kind=_model_kind(task))
     return _fill(
-        filled,
+        _with_estimator(filled, task),
         "novelty",
-        kind=_novelty_kind(filled, task),
         max_variance=1.0 if task.bounded_returns else None,
     ).with_table_bits()
 
@@ -122,11 +122,15 @@ def default_settings(task: Task, steps: int) -> Settings[EnvOptions, NetworkSett
     return fill_open(replace(SIMULATOR, steps=steps), task)
 
 
-def _novelty_kind(settings: Settings[Any, Any], task: Task) -> str:
-    """Counts where states are few; of other states a hash of the observation, or of latent ones an ensemble."""
-    if isinstance(settings.model, LearnedModelSettings):
-        return "ensemble"
-    return "counts" if task.is_finite else "hash-counts"
+def _with_estimator(settings: Settings[Any, Any], task: Task) -> Settings[Any, Any]:
+    """The settings with an estimator of novelty that suits the observation, where they leave it open."""
+    novelty = settings.novelty
+    if novelty.kind is not None and None not in (novelty.hash, novelty.bins):
+        return settings
+    learned = isinstance(settings.model, LearnedModelSettings)
+    changes = default_kind(task, learned=learned, kind=novelty.kind, input_name=novelty.input)
+    filled: Settings[Any, Any] = _fill(settings, "novelty", **changes)
+    return filled
 
 
 def _model_kind(task: Task) -> str:

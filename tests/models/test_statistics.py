@@ -18,11 +18,11 @@ from emcts.models.statistics import (
     MOST_SAMPLES,
     Moments,
     Peak,
-    RewardRange,
+    ReturnRange,
     new_scale,
     new_statistics,
     normalise,
-    reward_range,
+    return_range,
     update_statistics,
     with_statistics,
 )
@@ -31,9 +31,9 @@ HEADS = HeadSpec(2, Categorical(10), bounded=False, ube=True, exploration=False)
 KEY = jax.random.key(0)
 
 
-def networks(*, follow_rewards: bool = True) -> Networks:
+def networks(*, follow_returns: bool = True) -> Networks:
     made = vector_networks(3, HEADS, widths=(4,), key=KEY)
-    return with_statistics(made, new_statistics(follow_rewards=follow_rewards))
+    return with_statistics(made, new_statistics(follow_returns=follow_returns))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def networks(*, follow_rewards: bool = True) -> Networks:
     [([0.0, 0.0], 1.0), ([-1.0, -1.0], 1.0), ([0.0, 10.0], 10.0), ([-0.01, 10.0], 10.01), ([0.5, 0.01], 0.5)],
 )
 def test_the_range_spans_the_rewards_and_zero(rewards: list[float], expected: float) -> None:
-    start = RewardRange(jnp.zeros(()), jnp.zeros(()))
+    start = ReturnRange(jnp.zeros(()), jnp.zeros(()))
     one_by_one = start
     for reward in rewards:
         one_by_one = one_by_one.update(jnp.array([reward]))
@@ -50,25 +50,25 @@ def test_the_range_spans_the_rewards_and_zero(rewards: list[float], expected: fl
 
 
 def test_a_given_range_is_taken_and_a_missing_one_is_named() -> None:
-    plain = networks(follow_rewards=False)
+    plain = networks(follow_returns=False)
     assert plain.statistics is None
-    assert reward_range(plain, 7.0) == 7.0
+    assert return_range(plain, 7.0) == 7.0
     assert update_statistics(plain, jnp.array([5.0])) is plain
-    with pytest.raises(ValueError, match="follow_rewards"):
-        reward_range(plain, None)
+    with pytest.raises(ValueError, match="follow_returns"):
+        return_range(plain, None)
 
 
 def test_seeds_follow_their_own_rewards() -> None:
     stacked = jax.vmap(lambda _: networks())(jnp.arange(2))
     seen = jax.jit(jax.vmap(update_statistics))(stacked, jnp.array([[0.0, 3.0], [-2.0, 1.0]]))
-    ranges = jax.vmap(lambda one: reward_range(one, None))(seen)
+    ranges = jax.vmap(lambda one: return_range(one, None))(seen)
     np.testing.assert_array_equal(ranges, [3, 3])
-    np.testing.assert_array_equal(seen.statistics.rewards.low, [0, -2])
+    np.testing.assert_array_equal(seen.statistics.returns.low, [0, -2])
 
 
 def test_the_range_has_no_gradient() -> None:
     seen = update_statistics(networks(), jnp.array([2.0]))
-    gradient = jax.grad(lambda one: jnp.sum(reward_range(one, None) ** 2))(seen)
+    gradient = jax.grad(lambda one: jnp.sum(return_range(one, None) ** 2))(seen)
     assert all(not leaf.any() for leaf in jax.tree.leaves(gradient))
 
 
@@ -77,9 +77,9 @@ def test_statistics_are_put_back_after_an_optimiser_changed_them() -> None:
     decay = optax.adamw(1e-1, weight_decay=1.0)
     changes, _ = decay.update(jax.tree.map(jnp.zeros_like, before), decay.init(before), before)
     decayed = optax.apply_updates(before, changes)
-    assert float(reward_range(decayed, None)) < 2
+    assert float(return_range(decayed, None)) < 2
     kept = with_statistics(decayed, before.statistics)
-    assert float(reward_range(kept, None)) == 2
+    assert float(return_range(kept, None)) == 2
     first = jax.tree.leaves(kept.value)[0]
     np.testing.assert_array_equal(first, jax.tree.leaves(decayed.value)[0])
 
@@ -147,7 +147,7 @@ def test_images_are_divided_by_their_peak() -> None:
 def test_networks_read_normalised_observations() -> None:
     spec = {"speed": InputSpec((2,)), "wall": InputSpec((3,), dtype="bool")}
     made = shared_networks(spec, HEADS, widths=(4,), channels=2, key=KEY)
-    made = with_statistics(made, new_statistics(follow_rewards=False, observed=spec))
+    made = with_statistics(made, new_statistics(follow_returns=False, observed=spec))
     seen = {"speed": jnp.array([[10.0, 0.5], [30.0, 0.7]]), "wall": jnp.ones((2, 3), bool)}
     made = update_statistics(made, jnp.zeros(2), seen)
     one = jax.tree.map(lambda leaf: leaf[0], seen)

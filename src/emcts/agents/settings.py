@@ -53,10 +53,10 @@ class NoveltySettings:
     """what of a state can be novel, by name, several joined by +; left out, the task's default"""
     update: str | None = None
     """acting or training: when novelty is updated; left out, acting for counts and hashes, training for networks"""
-    reward_range: float | None = 1.0
-    """the unit of returns and, squared, of variances; left out, variances follow the range of the rewards"""
+    return_range: float | None = 1.0
+    """the unit of returns and, squared, of variances; left out, that of the discounted returns so far"""
     unseen_variance: float = 1.0
-    """of what was never seen, in units of the squared reward range"""
+    """of what was never seen, in units of the squared return range"""
     max_variance: float | None = None
     """of a value, in these units; predictions above it are clipped"""
     leaf_horizon: str | None = "episode"

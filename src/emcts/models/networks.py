@@ -71,7 +71,7 @@ class Identity(eqx.Module):
 class HeadSpec:
     """Which heads an agent has, and what its values are: in (-1, 1) if `bounded`, else categorical over `values`.
 
-    Variances are in (0, 1) if `bounded`, else categorical over `variances`, in units of the squared reward range.
+    Variances are in (0, 1) if `bounded`, else categorical over `variances`, in units of the squared return range.
     """
 
     num_actions: int

@@ -1,4 +1,4 @@
-"""Statistics of the data of a seed, inside its networks: the range of the rewards, and the scale of observations.
+"""Statistics of the data of a seed, inside its networks: the range of the returns, and the scale of observations.
 
 Networks are trained by gradients, statistics are not: they are used under `stop_gradient`, and an optimiser leaves them
 as they are. Target networks, checkpoints and seeds have them as parts of the networks.
@@ -21,20 +21,24 @@ LEAST_STD = 1e-4  # of a feature, relative to its size: one that never changes i
 
 
 @record
-class RewardRange(Replaceable):
-    """The smallest and the largest reward so far, 0 included."""
+class ReturnRange(Replaceable):
+    """The smallest and the largest discounted sum of the rewards of an episode so far, 0 included.
+
+    Where one step pays, this is the range of the rewards. Where every step pays, values are as large as their sum, and
+    so are their errors: next to these, what is unseen would not count if it were worth a single reward.
+    """
 
     low: Float[Array, "*S"]
     high: Float[Array, "*S"]
 
     @property
     def size(self) -> Float[Array, "*S"]:
-        """`high - low`; 1 while all rewards were 0."""
+        """`high - low`; 1 while all of them were 0."""
         size = self.high - self.low
         return jnp.where(size > 0, size, 1.0)
 
-    def update(self, rewards: Float[Array, "B"]) -> "RewardRange":
-        return RewardRange(jnp.minimum(self.low, rewards.min()), jnp.maximum(self.high, rewards.max()))
+    def update(self, returns: Float[Array, "B"]) -> "ReturnRange":
+        return ReturnRange(jnp.minimum(self.low, returns.min()), jnp.maximum(self.high, returns.max()))
 
 
 @record
@@ -96,7 +100,7 @@ Scale = Unscaled | Peak | Moments
 class Statistics(Replaceable):
     """The statistics that networks follow; None for those that they do not."""
 
-    rewards: RewardRange | None = None
+    returns: ReturnRange | None = None
     observations: PyTree[Scale] = None  # of each array of an observation
 
 
@@ -111,12 +115,12 @@ class HasStatistics(Protocol):
 NetworksT = TypeVar("NetworksT", bound=HasStatistics)
 
 
-def new_statistics(*, follow_rewards: bool, observed: Spec | None = None) -> Statistics | None:
+def new_statistics(*, follow_returns: bool, observed: Spec | None = None) -> Statistics | None:
     """Returns the statistics before the first step; None if there is nothing to follow."""
-    if not follow_rewards and observed is None:
+    if not follow_returns and observed is None:
         return None
-    rewards = RewardRange(jnp.zeros(()), jnp.zeros(())) if follow_rewards else None
-    return Statistics(rewards, None if observed is None else jax.tree.map(new_scale, observed))
+    returns = ReturnRange(jnp.zeros(()), jnp.zeros(())) if follow_returns else None
+    return Statistics(returns, None if observed is None else jax.tree.map(new_scale, observed))
 
 
 def new_scale(spec: InputSpec) -> Scale:
@@ -140,14 +144,14 @@ def with_statistics(networks: NetworksT, statistics: Statistics | None) -> Netwo
 
 
 def update_statistics(
-    networks: NetworksT, rewards: Float[Array, "B"], observations: PyTree[Array] = None
+    networks: NetworksT, returns: Float[Array, "B"], observations: PyTree[Array] = None
 ) -> NetworksT:
     """Returns the networks with the statistics after some more steps. Observations count if they are normalised."""
     now = networks.statistics
     if now is None:
         return networks
     updated = Statistics(
-        rewards=None if now.rewards is None else now.rewards.update(rewards),
+        returns=None if now.returns is None else now.returns.update(returns),
         observations=None
         if now.observations is None
         else jax.tree.map(
@@ -170,13 +174,13 @@ def normalise(statistics: Statistics | None, observation: PyTree[Array]) -> PyTr
     return jax.tree.map(lambda scale, x: scale.apply(x), scales, observation, is_leaf=_is_scale)
 
 
-def reward_range(networks: HasStatistics, fixed: float | None) -> Scalar:
-    """Returns the unit of the return: a fixed number, or the range of the rewards that was seen."""
+def return_range(networks: HasStatistics, fixed: float | None) -> Scalar:
+    """Returns the unit of the return: a fixed number, or the range of the returns that was seen."""
     if fixed is not None:
         return fixed
-    if networks.statistics is None or networks.statistics.rewards is None:
-        raise ValueError("a reward_range of None follows the rewards: make networks with `follow_rewards`")
-    return jax.lax.stop_gradient(networks.statistics.rewards.size)
+    if networks.statistics is None or networks.statistics.returns is None:
+        raise ValueError("a return_range of None follows the returns: make networks with `follow_returns`")
+    return jax.lax.stop_gradient(networks.statistics.returns.size)
 
 
 def _is_scale(node: PyTree) -> bool:

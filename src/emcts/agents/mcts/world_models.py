@@ -114,10 +114,10 @@ def _max_variance(settings: AnySettings) -> float:
 
 
 def _fixed_range(settings: AnySettings) -> float | None:
-    given: float | None = settings.novelty.reward_range
+    given: float | None = settings.novelty.return_range
     if given is not None and not 0 < given < math.inf:
         raise ValueError(
-            f"novelty.reward_range is {given}: give a positive number, or leave it out to follow the rewards"
+            f"novelty.return_range is {given}: give a positive number, or leave it out to follow the rewards"
         )
     return given
 
@@ -126,7 +126,7 @@ def _new_statistics(settings: AnySettings, spec: Spec) -> Statistics | None:
     """The statistics of new networks. An index is read as it is."""
     indexed = isinstance(spec, InputSpec) and spec.is_indexed
     return new_statistics(
-        follow_rewards=settings.novelty.reward_range is None,
+        follow_returns=settings.novelty.return_range is None,
         observed=spec if settings.model.normalise_observations and not indexed else None,
     )
 
@@ -336,7 +336,7 @@ def _beyond_known(settings: AnySettings) -> Wrapper:
     unseen = settings.novelty.unseen_variance
     return lambda model: BeyondKnownPlanning(
         model,
-        r_max=math.sqrt(unseen) * model.reward_range,
+        r_max=math.sqrt(unseen) * model.return_range,
         gamma=settings.search.discount,
-        unknown_at=unseen / 2 * model.reward_range**2,
+        unknown_at=unseen / 2 * model.return_range**2,
     )

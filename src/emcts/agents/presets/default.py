@@ -24,7 +24,7 @@ SettingsT = TypeVar("SettingsT")
 
 STEPS = 100_000
 SEARCH = replace(gumbel.SEARCH, simulations=16, discount=0.99)
-NOVELTY = replace(gumbel.NOVELTY, kind=None, reward_range=None, max_variance=None)
+NOVELTY = replace(gumbel.NOVELTY, kind=None, return_range=None, max_variance=None)
 TARGETS = replace(gumbel.TARGETS, value_steps=5)
 REPLAY = ReplaySettings(batch_size=128, priority="value-error")
 SCHEDULE = ScheduleSettings(num_envs=8, rollout_length=8, updates=8, warmup_steps=256)
@@ -63,7 +63,7 @@ LEARNED = Settings(
     novelty=replace(
         gumbel.DISAGREEMENT,
         kind=None,
-        reward_range=None,
+        return_range=None,
         max_variance=None,
         leaf_horizon="single",
         power=2.0,

@@ -18,7 +18,7 @@ from emcts.models.learned.local_uncertainty import (
     with_action,
 )
 from emcts.models.networks import Head, Networks
-from emcts.models.statistics import Statistics, normalise, normalises, reward_range, update_statistics
+from emcts.models.statistics import Statistics, normalise, normalises, return_range, update_statistics
 from emcts.models.ube import horizon_factor, leaf_variance
 from emcts.models.world_model import PlanningModel, Prior, Unroll, WorldModel
 from emcts.novelty import Novelty
@@ -77,12 +77,12 @@ class LearnedPlanningModel:
     novelty: PyTree
 
     @property
-    def reward_range(self) -> Scalar:
-        return self.world_model.reward_range(self.networks)
+    def return_range(self) -> Scalar:
+        return self.world_model.return_range(self.networks)
 
     @property
     def _largest_variance(self) -> Scalar:
-        return self.world_model.max_variance * self.reward_range**2
+        return self.world_model.max_variance * self.return_range**2
 
     def root(self, states: PyTree, prior: Prior) -> RootFnOutput:
         nodes = jax.vmap(self._represent)(states)
@@ -118,7 +118,7 @@ class LearnedPlanningModel:
 
     def _estimate(self, latent: Latent) -> StateEstimate:
         heads = self.networks.heads
-        return decode(heads, heads.outputs(latent), self.reward_range**2)
+        return decode(heads, heads.outputs(latent), self.return_range**2)
 
     def _steps(
         self, nodes: LatentState, actions: Int[Array, "B"], key: Key
@@ -133,7 +133,7 @@ class LearnedPlanningModel:
         pair = with_action(node.latent, action, self.env.num_actions)
         carry = uncertainty.step_carry(self.env, node.carry, action, key)
         transition = PlannedTransition(node.latent, action, node.carry, carry)
-        variance_unit = self.reward_range**2
+        variance_unit = self.return_range**2
         eta = variance_unit * uncertainty.variance(self.env, self.novelty, transition)
         after = LatentState(self.networks.dynamics(pair), carry, jnp.maximum(node.steps_left - 1, 0))
         estimate = self._estimate(after.latent)
@@ -168,7 +168,7 @@ class LearnedModel:
     `observe` gives what the representation reads of a state. `steps_left` bounds for how many steps uncertainty can
     accumulate behind a leaf: the number of remaining steps is known. With `tabular`, estimates of every state are
     computed once. `wrap` is applied to each planning model, for rules such as that of appendix B. Variances are in
-    units of the squared `fixed_range`; None is the range of the rewards that was seen. `leaf_factor` is the leaf rule's
+    units of the squared `fixed_range`; None is the range of the returns that was seen. `leaf_factor` is the leaf rule's
     `c`, given the discount and the steps left.
     """
 
@@ -205,8 +205,8 @@ class LearnedModel:
     def heads(self, networks: ModelNetworks) -> Networks:
         return networks.heads
 
-    def reward_range(self, networks: ModelNetworks) -> Scalar:
-        return reward_range(networks, self.fixed_range)
+    def return_range(self, networks: ModelNetworks) -> Scalar:
+        return return_range(networks, self.fixed_range)
 
     def encode(self, env: AnyEnvironment, networks: ModelNetworks, state: PyTree) -> Latent:
         return networks.representation(normalise(networks.statistics, self.observe(env, state)))
@@ -261,12 +261,16 @@ class LearnedModel:
         return self.local_uncertainty.update(env, encode, novelty, transitions)
 
     def update_statistics(
-        self, env: AnyEnvironment, networks: ModelNetworks, transitions: Transition
+        self,
+        env: AnyEnvironment,
+        networks: ModelNetworks,
+        transitions: Transition,
+        returns: Float[Array, "B"],
     ) -> ModelNetworks:
         if not normalises(networks):
-            return update_statistics(networks, transitions.reward)
+            return update_statistics(networks, returns)
         observed = jax.vmap(lambda state: self.observe(env, state))(transitions.before)
-        return update_statistics(networks, transitions.reward, observed)
+        return update_statistics(networks, returns, observed)
 
     def record_rewards(self, env: AnyEnvironment, novelty: PyTree, transitions: Transition) -> PyTree:
         return self.local_uncertainty.record_rewards(env, novelty, transitions)

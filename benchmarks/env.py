@@ -3,7 +3,7 @@
     python -m benchmarks.env
 
 Each row is one compiled loop of random legal actions under `auto_reset`, observations included. Environments
-whose package is not installed are left out.
+whose package is not installed are left out. A second table has acting in simulators on the host (benchmarks/host.py).
 """
 
 import functools
@@ -21,7 +21,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import subleq
+from benchmarks import host, subleq
 from benchmarks.subleq import Measurement
 from emcts.envs import (
     AnyEnvironment,
@@ -72,10 +72,7 @@ def environments() -> dict[str, tuple[Callable[[], AnyEnvironment], tuple[int, .
 
 
 def steps_per_second(env: AnyEnvironment, batch: int, *, seconds: float = SECONDS) -> float:
-    """The best of three runs, each long enough to hide its launch.
-
-    No two runs share a key: simulators on the host would take the results of the second from memory.
-    """
+    """The best of three runs, each long enough to hide its launch."""
     resetting = auto_reset(env)
     rollout = jax.jit(functools.partial(_rollout, resetting))
     starts = jax.jit(lambda key: jax.vmap(resetting.init)(jax.random.split(key, batch)))
@@ -116,6 +113,7 @@ def main(*, smoke: bool = False) -> None:
         bar = "" if row["bar"] is None else f"{row['bar']:,.0f}"
         table.add_row(row["what"], f"{row['size']:,}", f"{row['per_second']:,.0f}", bar)
     Console().print(table)
+    host.main(smoke=smoke)
 
 
 def _rollout(

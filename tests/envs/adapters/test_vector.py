@@ -205,8 +205,13 @@ def test_equals_single_simulators_of_gymnasium(name):
     all_equal(results[:30], results[30:])
 
 
-def test_actions_of_idle_simulators_are_in_the_space():
-    shifted = type("Shifted", (Wanderer,), {"action_space": discrete(3, start=1)})
-    env, made = vector(4, shifted)
-    advanced(env, jax.vmap(env.init)(jax.random.split(KEY, 2)), 0, 14)
-    assert made[0].calls == 14
+def test_actions_are_numbered_as_in_the_space():
+    class Shifted(Wanderer):
+        action_space = discrete(3, start=-2)
+
+        def step(self, action):
+            return super().step(action + 3)
+
+    env, made = vector(8, Shifted)
+    all_equal(advanced(env, jax.vmap(env.init)(jax.random.split(KEY, 5)), 0, 20), single(5))
+    assert made[0].calls == 20

@@ -26,6 +26,7 @@ from emcts.envs.base import (
     unpack_state,
 )
 from emcts.envs.rollout import random_legal_action
+from emcts.models.encoders import flat_floats
 from emcts.models.evaluators import all_states
 from emcts.training import replay as replays
 from emcts.training.data_parallel import DataParallel
@@ -271,7 +272,7 @@ class Bdqn:
 
 
 def _inputs(env: AnyEnvironment, state: PyTree) -> Float[Array, "inputs"]:
-    return env.observe(state).reshape(-1).astype(jnp.float32)
+    return flat_floats(env.observe(state))
 
 
 def _member(layers: Layers, head: Int[Array, ""]) -> Layers:

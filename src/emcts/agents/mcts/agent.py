@@ -30,7 +30,7 @@ class LossWeights:
     """The weight of each loss. `continuation` and `consistency` are losses of learned models.
 
     With an `uncertainty_weight` T, losses of a state are weighted by `0.5 + sigmoid(-T * std)` of its value, in units
-    of the reward range: above 0, uncertain states count less.
+    of the return range: above 0, uncertain states count less.
     """
 
     value: float = 1.0

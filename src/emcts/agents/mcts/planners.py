@@ -170,7 +170,7 @@ class Uct(SearchPlanner):
     def search(
         self, key: Key, model: PlanningModel[PyTree], states: PyTree, params: ExplorationParams
     ) -> SearchOutput:
-        return self._run(emcts.uct_policy, key, model, states, params, c=self.c * model.reward_range)
+        return self._run(emcts.uct_policy, key, model, states, params, c=self.c * model.return_range)
 
 
 @dataclasses.dataclass(frozen=True)

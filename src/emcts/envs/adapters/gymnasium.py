@@ -9,7 +9,7 @@ the same state in another process.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -83,9 +83,8 @@ class GymnasiumEnvironment:
 
     def step(self, state: HostState, action: Int[Array, ""], key: Key) -> tuple[HostState, Outcome]:
         results = (self._view_types, self._outcome_types)
-        view, outcome = jax.pure_callback(
-            self._host_step, results, self._move(state, action), vmap_method="broadcast_all"
-        )
+        move = self._move(state, action)
+        view, outcome = jax.pure_callback(self._host_step, results, *move, vmap_method="broadcast_all")
         return self._after(state, action, view, outcome)
 
     def advance(
@@ -93,9 +92,9 @@ class GymnasiumEnvironment:
     ) -> tuple[HostState, Outcome, HostState]:
         seed = _seed(reset_key)
         results = (self._view_types, self._outcome_types, self._view_types)
-        move = {**self._move(state, action), "reset_seed": seed}
+        move = self._move(state, action, reset_seed=seed)
         view, outcome, begun = jax.pure_callback(
-            self._host_advance, results, move, vmap_method="broadcast_all"
+            self._host_advance, results, *move, vmap_method="broadcast_all"
         )
         after, outcome = self._after(state, action, view, outcome)
         return after, outcome, tree_where(outcome.over, self._begin(seed, begun), after)
@@ -144,22 +143,18 @@ class GymnasiumEnvironment:
         actions = jnp.zeros(self.max_steps, np.min_scalar_type(self.num_actions - 1))
         return HostState(observation, legal, jnp.int32(0), false, false, seed, actions, checksum)
 
-    def _move(self, state: HostState, action: Int[Array, ""]) -> dict[str, Array]:
-        """The arrays of `Moves`."""
+    def _move(
+        self, state: HostState, action: Int[Array, ""], **more: Int[Array, ""]
+    ) -> tuple[UInt32[Array, "numbers"], UInt[Array, "T"]]:
+        """The arrays of `Moves`. Numbers are one array: each that a callback takes costs time."""
         if not isinstance(state, HostState):
             raise TypeError(
                 f"a {type(state).__name__} can be observed but not stepped: the replay does not store the episode "
                 "that led to it"
             )
-        return {
-            "seed": state.seed,
-            "time": state.time,
-            "past": state.actions,
-            "checksum": state.checksum,
-            "over": state.over,
-            "action": action,
-            "last": state.time + 1 >= self.max_steps,
-        }
+        last = state.time + 1 >= self.max_steps
+        numbers = [state.seed, state.time, state.checksum, state.over, action, last, *more.values()]
+        return jnp.stack([number.astype(jnp.uint32) for number in numbers]), state.actions
 
     def _after(
         self, state: HostState, action: Int[Array, ""], view: PyTree[Array], outcome: PyTree[Array]
@@ -179,14 +174,25 @@ class GymnasiumEnvironment:
         seeds = np.asarray(seeds)
         return self._view(self.pool.reset(seeds.reshape(-1)), seeds.shape)
 
-    def _host_step(self, move: Mapping[str, ArrayLike]) -> PyTree[np.ndarray]:
-        return self._host_advance(move)[:2]
+    def _host_step(self, numbers: ArrayLike, past: ArrayLike) -> PyTree[np.ndarray]:
+        return self._host_advance(numbers, past)[:2]
 
-    def _host_advance(self, move: Mapping[str, ArrayLike]) -> PyTree[np.ndarray]:
-        arrays = {name: np.asarray(array) for name, array in move.items()}
-        batch = arrays["seed"].shape
-        flat = {name: array.reshape(-1, *array.shape[len(batch) :]) for name, array in arrays.items()}
-        steps = self.pool.step(Moves(**flat))
+    def _host_advance(self, numbers: ArrayLike, past: ArrayLike) -> PyTree[np.ndarray]:
+        numbers, past = np.asarray(numbers), np.asarray(past)
+        batch = numbers.shape[:-1]
+        rows = numbers.reshape(-1, numbers.shape[-1]).astype(np.int64)
+        seed, time, checksum, over, action, last, *reset_seed = rows.T
+        moves = Moves(
+            seed=seed,
+            time=time,
+            past=past.reshape(-1, self.max_steps),
+            checksum=checksum,
+            over=over.astype(bool),
+            action=action,
+            last=last.astype(bool),
+            reset_seed=reset_seed[0] if reset_seed else None,
+        )
+        steps = self.pool.step(moves)
         outcome = (steps.reward, steps.terminated, steps.truncated, steps.lost)
         shaped = tuple(array.reshape(batch) for array in outcome)
         return self._view(steps.after, batch), shaped, self._view(steps.begun, batch)

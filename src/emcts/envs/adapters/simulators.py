@@ -13,7 +13,7 @@ import threading
 import weakref
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, SupportsFloat, TypeVar, runtime_checkable
 
@@ -65,7 +65,7 @@ class Moves:
     seed: Int[np.ndarray, "N"]
     time: Int[np.ndarray, "N"]
     past: UInt[np.ndarray, "N T"]  # actions
-    checksum: UInt32[np.ndarray, "N"]
+    checksum: Int[np.ndarray, "N"]
     over: Bool[np.ndarray, "N"]
     action: Int[np.ndarray, "N"]
     last: Bool[np.ndarray, "N"]
@@ -79,10 +79,13 @@ class Moves:
         rows = zip(self.seed.tolist(), self.time.tolist(), self.over.tolist(), self.past, strict=True)
         return [None if over else (seed, past[:time].tobytes()) for seed, time, over, past in rows]
 
-    def key_after(self, row: int) -> EpisodeKey:
-        past = self.past[row, : int(self.time[row]) + 1].copy()
-        past[-1] = self.action[row]
-        return int(self.seed[row]), past.tobytes()
+    def keys_after(self, keys: Sequence[EpisodeKey | None]) -> list[EpisodeKey | None]:
+        """The keys of these episodes after the moves."""
+        codes, size = self.action.astype(self.past.dtype).tobytes(), self.past.itemsize
+        return [
+            None if key is None else (key[0], key[1] + codes[size * row : size * (row + 1)])
+            for row, key in enumerate(keys)
+        ]
 
     def actions_before(self, row: int) -> list[int]:
         return self.past[row, : int(self.time[row])].tolist()
@@ -125,12 +128,12 @@ class Steps:
     def write(
         self,
         row: int,
-        observation: Any,
-        mask: Any,
         checksum: int,
+        observation: Any,
         reward: float,
         terminated: bool,
         truncated: bool,
+        mask: Any,
     ) -> None:
         """Writes what a simulator returned. `checksum` is that before the step."""
         self.after.write(row, observation, mask, with_reward(checksum, reward))
@@ -152,7 +155,7 @@ def with_reward(checksum: int, reward: float) -> int:
 
 def mask_of(info: object) -> Any:
     """The legal actions that a simulator reports beside an observation; None if it does not."""
-    return info.get("action_mask") if isinstance(info, Mapping) else None
+    return info.get("action_mask") if info and isinstance(info, Mapping) else None
 
 
 class Pool(abc.ABC, Generic[KeyT, SimulatorT]):
@@ -206,10 +209,13 @@ class Pool(abc.ABC, Generic[KeyT, SimulatorT]):
         try:
             yield
         except Exception as error:
-            self._failure = SimulatorError(
-                f"{self.interface.name} failed in {what}: {type(error).__name__}: {error}"
-            )
-            raise self._failure from error
+            raise self._failed(what, error) from error
+
+    def _failed(self, what: str, error: Exception) -> SimulatorError:
+        self._failure = SimulatorError(
+            f"{self.interface.name} failed in {what}: {type(error).__name__}: {error}"
+        )
+        return self._failure
 
     def _report_loss(self) -> None:
         if self._has_reported_loss:
@@ -260,32 +266,44 @@ class SimulatorPool(Pool[EpisodeKey, Simulator]):
         steps = Steps(self.interface, len(moves))
         with self._locked(len(moves)):
             keys = moves.keys()
-            # All are taken before one is replayed: that may take the simulator of an episode which does not move now.
-            found = [None if key is None else self._take(key) for key in keys]
+            simulators = [None if key is None else self._take(key) for key in keys]
+            # Only now, since a replay may take the simulator of an episode that does not move.
             for row, key in enumerate(keys):
-                simulator = None if key is None else self._move(found[row], moves, row, steps)
-                if moves.reset_seed is not None and (key is None or steps.over(row)):
-                    simulator = self._free_simulator() if simulator is None else simulator
-                    self._begin(simulator, int(moves.reset_seed[row]), steps.begun, row)
-                elif simulator is not None and steps.over(row):
-                    self._idle.append(simulator)
+                if key is not None and simulators[row] is None:
+                    simulators[row] = self._replayed(moves, row, steps)
+            self._move(simulators, moves, steps)
+            for row, (simulator, after) in enumerate(zip(simulators, moves.keys_after(keys), strict=True)):
+                if simulator is not None and after is not None and not steps.over(row):
+                    self._put(after, simulator)
+                elif moves.reset_seed is not None:
+                    begins = self._free_simulator() if simulator is None else simulator
+                    self._begin(begins, int(moves.reset_seed[row]), steps.begun, row)
                 elif simulator is not None:
-                    self._put(moves.key_after(row), simulator)
+                    self._idle.append(simulator)
         return steps
 
-    def _move(self, simulator: Simulator | None, moves: Moves, row: int, steps: Steps) -> Simulator:
-        seed, checksum = int(moves.seed[row]), int(moves.checksum[row])
-        if simulator is None:
-            simulator = self._free_simulator()
-            if not self._replay(simulator, seed, moves.actions_before(row), checksum):
-                self._report_loss()
-                steps.lose(row)
-                return simulator
-        with self._explained(f"step {moves.time[row]} of seed {seed}"):
-            action = int(moves.action[row]) + self.interface.first_action
-            observation, reward, terminated, truncated, info = simulator.step(action)
-            limited = bool(truncated or moves.last[row])
-            steps.write(row, observation, mask_of(info), checksum, float(reward), bool(terminated), limited)
+    def _move(self, simulators: Sequence[Simulator | None], moves: Moves, steps: Steps) -> None:
+        lost, last, checksums = steps.lost.tolist(), moves.last.tolist(), moves.checksum.tolist()
+        actions = (moves.action + self.interface.first_action).tolist()
+        for row, simulator in enumerate(simulators):
+            if simulator is None or lost[row]:
+                continue
+            try:
+                seen, reward, terminated, truncated, info = simulator.step(actions[row])
+                limited = truncated or last[row]
+                steps.write(row, checksums[row], seen, float(reward), terminated, limited, mask_of(info))
+            except Exception as error:
+                what = f"step {moves.time[row]} of seed {moves.seed[row]}"
+                raise self._failed(what, error) from error
+
+    def _replayed(self, moves: Moves, row: int, steps: Steps) -> Simulator:
+        """A simulator that was brought to where an episode is; if it does not get there, the episode is lost."""
+        simulator = self._free_simulator()
+        if not self._replay(
+            simulator, int(moves.seed[row]), moves.actions_before(row), int(moves.checksum[row])
+        ):
+            self._report_loss()
+            steps.lose(row)
         return simulator
 
     def _begin(self, simulator: Simulator, seed: int, views: Views, row: int) -> None:

@@ -95,41 +95,44 @@ class VectorPool(Pool[GroupKey, VectorSimulator]):
     def step(self, moves: Moves) -> Steps:
         steps = Steps(self.interface, len(moves))
         with self._locked(len(moves)):
-            groups = [(start, tuple(keys)) for start, keys in self._groups(moves.keys())]
-            found = [self._take(keys) for _, keys in groups]
-            for (start, keys), simulator in zip(groups, found, strict=True):
-                self._move(simulator, keys, moves, start, steps)
+            keys = moves.keys()
+            groups = [(start, tuple(group)) for start, group in self._groups(keys)]
+            found = [self._take(group) for _, group in groups]
+            after = [group for _, group in self._groups(moves.keys_after(keys))]
+            for (start, group), simulator, group_after in zip(groups, found, after, strict=True):
+                if moves.reset_seed is not None or any(key is not None for key in group):
+                    self._move(simulator, group, group_after, moves, start, steps)
         return steps
 
     def _move(
-        self, simulator: VectorSimulator | None, keys: GroupKey, moves: Moves, start: int, steps: Steps
+        self,
+        simulator: VectorSimulator | None,
+        keys: GroupKey,
+        keys_after: list[EpisodeKey | None],
+        moves: Moves,
+        start: int,
+        steps: Steps,
     ) -> None:
         """Makes the moves of a group, whose first row is `start`, and begins its new episodes."""
-        rows = range(start, min(start + self.size, len(moves)))
-        if all(key is None for key in keys) and moves.reset_seed is None:
-            return
         if simulator is None:
             simulator = self._free_simulator()
             for place in self._replay(simulator, keys, moves, start):
                 self._report_loss()
                 steps.lose(start + place)
-        moving = [
-            place for place, key in enumerate(keys) if key is not None and not steps.lost[start + place]
-        ]
-        over = self._step(simulator, moving, moves, start, steps)
-        after = [moves.key_after(row) if place in moving else None for place, row in enumerate(rows)]
+        moving = [place for place, key in enumerate(keys) if key and not steps.lost[start + place]]
+        needs_reset = self._step(simulator, moving, moves, start, steps)
         begun = {}
-        for place, row in enumerate(rows):
+        for place, row in enumerate(range(start, min(start + self.size, len(moves)))):
             if keys[place] is None or steps.over(row):
-                after[place] = None
+                keys_after[place] = None
                 if moves.reset_seed is not None:
                     begun[place] = int(moves.reset_seed[row])
-                    after[place] = (begun[place], b"")
-        over[list(begun)] = True
-        if over.any():
-            self._reset(simulator, begun, over, steps.begun, start)
-        if any(key is not None for key in after):
-            self._put(_padded(after, self.size), simulator)
+                    keys_after[place] = (begun[place], b"")
+        needs_reset[list(begun)] = True
+        if needs_reset.any():
+            self._reset(simulator, begun, needs_reset, steps.begun, start)
+        if any(key is not None for key in keys_after):
+            self._put(tuple(keys_after), simulator)
         else:
             self._idle.append(simulator)
 
@@ -146,12 +149,12 @@ class VectorPool(Pool[GroupKey, VectorSimulator]):
                 row = start + place
                 steps.write(
                     row,
-                    row_of(observation, place),
-                    _mask(info, place),
                     int(moves.checksum[row]),
+                    row_of(observation, place),
                     float(rewards[place]),
                     bool(terminated[place]),
                     bool(truncated[place] or moves.last[row]),
+                    _mask(info, place),
                 )
             return np.array(terminated, bool) | np.array(truncated, bool)
 

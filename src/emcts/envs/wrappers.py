@@ -129,7 +129,7 @@ class TimeLimit(Generic[State]):
         return left if inner is None else jnp.minimum(left, jnp.float32(inner(state.inner)))
 
     def init(self, key: Key) -> TimeLimitState[State]:
-        return _at_start(self.env.init(key))
+        return at_start(self.env.init(key))
 
     def step(
         self, state: TimeLimitState[State], action: Int[Array, ""], key: Key
@@ -168,7 +168,7 @@ class _Finite(TimeLimit[State]):
         return self.env.index(state.inner)
 
     def state_at(self, index: Int[Array, ""]) -> TimeLimitState[State]:
-        return _at_start(self.env.state_at(index))
+        return at_start(self.env.state_at(index))
 
 
 class _Grid(TimeLimit[State]):
@@ -272,7 +272,8 @@ def _with_members(members: tuple[type[TimeLimit[Any]], ...]) -> type[TimeLimit[A
     return type("TimeLimit", members, {}) if members else TimeLimit
 
 
-def _at_start(inner: State) -> TimeLimitState[State]:
+def at_start(inner: State) -> TimeLimitState[State]:
+    """A state of the wrapped environment with all the time left."""
     return TimeLimitState(inner, jnp.int32(0), jnp.bool_(False), jnp.bool_(False))
 
 

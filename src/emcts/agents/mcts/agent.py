@@ -7,7 +7,7 @@ from collections.abc import Callable
 import optax
 from jaxtyping import PyTree
 
-from emcts.agents.mcts.planners import Planner
+from emcts.agents.mcts.planners import Planner, SearchPlanner
 from emcts.agents.mcts.targets import Reanalyse
 from emcts.envs.base import AnyEnvironment
 from emcts.models.world_model import WorldModel
@@ -85,7 +85,7 @@ class Agent:
     replay: ReplayConfig
     schedule: UpdateSchedule
     evaluation: EvaluationConfig
-    evaluation_planner: Planner
+    evaluation_planner: SearchPlanner
     data_parallel: DataParallel = SINGLE_DEVICE
 
     def __post_init__(self) -> None:

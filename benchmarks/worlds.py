@@ -123,7 +123,7 @@ def train(
     world: World, name: str, agent: str, seeds: Sequence[int], *, smoke: bool, out: Path | None
 ) -> Record:
     """Trains one row until all seeds are done or all steps are taken. The file is written after each evaluation."""
-    catalogue = installed([world.reference])
+    catalogue = installed((world.reference,))
     settings = catalogue.settings(world.reference, agent)
     steps = SMOKE_STEPS if smoke else world.steps
     changes = {"env.arguments": dict(world.arguments), "env.time_limit": world.time_limit, "steps": steps}

@@ -67,9 +67,9 @@ def test_named_files_exist(page: Path) -> None:
 def settings() -> set[str]:
     """Returns the dotted paths of the settings of all environments, agents and presets."""
     catalogue = installed()
-    return {
+    return {"env.arguments"} | {
         path
-        for environment in catalogue.environments
+        for environment in (*catalogue.environments, "module:Name")
         for agent in catalogue.agents(environment)
         for preset in catalogue.presets(environment, agent)
         for path, _ in flat(plain(catalogue.settings(environment, agent, preset)))

@@ -1,7 +1,11 @@
 """Epistemic Monte Carlo tree search in JAX.
 
-All public names of mctx, and the epistemic uncertainty of each value.
+All public names of mctx, and the epistemic uncertainty of each value. `train`, `resume` and `load` are imported when
+they are first used: the search needs none of what they need.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from emcts.search.backup import beta_for_confidence, correlated, independent
 from emcts.search.policies import gumbel_muzero_policy, muzero_policy, uct_policy
@@ -35,6 +39,11 @@ from emcts.types import (
     RecurrentState,
     RootFnOutput,
 )
+
+if TYPE_CHECKING:
+    from emcts.api import load as load
+    from emcts.api import resume as resume
+    from emcts.api import train as train
 
 __version__ = "0.1.0"
 
@@ -71,3 +80,15 @@ __all__ = (
     "uct_action_selection",
     "uct_policy",
 )
+
+LAZY = ("load", "resume", "train")  # from `emcts.api`
+
+
+def __getattr__(name: str) -> Any:
+    if name in LAZY:
+        return getattr(importlib.import_module("emcts.api"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *LAZY])

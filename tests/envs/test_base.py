@@ -12,6 +12,7 @@ from emcts.envs import (
     FiniteEnvironment,
     GoalEnvironment,
     GridEnvironment,
+    NoveltyEnvironment,
     Outcome,
     PackableEnvironment,
     RegretEnvironment,
@@ -28,11 +29,18 @@ PROTOCOLS = (
     FiniteEnvironment,
     GoalEnvironment,
     GridEnvironment,
+    NoveltyEnvironment,
     PackableEnvironment,
     RegretEnvironment,
     RenderableEnvironment,
 )
 GRID = {FiniteEnvironment, GoalEnvironment, GridEnvironment, RegretEnvironment, RenderableEnvironment}
+
+
+class NamedParts(KeyCorridor):
+    @property
+    def novelty_inputs(self):
+        return {"place": lambda state: state.position}
 
 
 @pytest.mark.parametrize(
@@ -44,8 +52,12 @@ GRID = {FiniteEnvironment, GoalEnvironment, GridEnvironment, RegretEnvironment, 
         (time_limit(DeepSea(3), 2), GRID),
         (time_limit(Subleq(), 2), {ArtifactEnvironment, PackableEnvironment}),
         (time_limit(KeyCorridor(), 2), set()),
+        (time_limit(NamedParts(), 2), {NoveltyEnvironment}),
     ],
-    ids=["deep-sea", "deep-sea-with-map", "subleq", "limited-grid", "limited-subleq", "limited-plain"],
+    ids=[
+        *("deep-sea", "deep-sea-with-map", "subleq"),
+        *("limited-grid", "limited-subleq", "limited-plain", "limited-novelty"),
+    ],
 )
 def test_optional_members_are_found_by_their_protocols(env, protocols):
     assert {protocol for protocol in PROTOCOLS if isinstance(env, protocol)} == protocols

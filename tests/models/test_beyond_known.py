@@ -83,7 +83,7 @@ def test_bad_numbers(options: dict[str, float], word: str) -> None:
 class Corridor:
     """The same corridor as a planning model: states are positions."""
 
-    reward_range = 1.0
+    return_range = 1.0
 
     def root(self, states: Positions, prior: Prior) -> emcts.RootFnOutput:
         ones = jnp.ones(states.shape)

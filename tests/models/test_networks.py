@@ -9,13 +9,15 @@ import pytest
 from emcts.models.codecs import Categorical, Tanh
 from emcts.models.layers import ConvTorso, Lookup, mlp
 from emcts.models.networks import (
+    ENCODERS,
+    TORSOS,
     HeadSpec,
+    Identity,
     InputSpec,
     Networks,
+    encoded_networks,
     image_networks,
     indexed_networks,
-    make_encoder,
-    make_networks,
     vector_networks,
 )
 
@@ -110,12 +112,14 @@ def test_networks_hold_nothing_but_arrays() -> None:
     ids=["indexed", "vector", "image"],
 )
 def test_networks_are_chosen_from_the_input(spec: InputSpec, x: jax.Array) -> None:
-    raw = jax.eval_shape(make_networks(spec, PLAIN, width=4, channels=2, key=KEY).outputs, x)
-    assert (raw.value.shape, raw.policy.shape) == ((21,), (3,))
-    assert raw.exploration is None
-    assert raw.ube is None
-    encode = make_encoder(spec, (4,), 7, channels=2, key=KEY)
-    assert jax.eval_shape(encode, x).shape == (7,)
+    for make in TORSOS.values():
+        raw = jax.eval_shape(make(spec, PLAIN, widths=(4, 4), channels=2, key=KEY).outputs, x)
+        assert (raw.value.shape, raw.policy.shape) == ((21,), (3,))
+        assert raw.exploration is None
+        assert raw.ube is None
+    for encoder in ENCODERS.values():
+        encode = encoder(spec, (4,), 7, channels=2, key=KEY)
+        assert jax.eval_shape(encode, x).shape == (7,)
 
 
 def test_vectors_with_unbounded_returns_have_categorical_values() -> None:
@@ -123,6 +127,8 @@ def test_vectors_with_unbounded_returns_have_categorical_values() -> None:
     assert isinstance(vector_networks(6, BOUNDED, widths=(4,), key=KEY).value.codec, Tanh)
 
 
-def test_inputs_that_no_network_reads_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"shape \[5, 4\].*flatten them in `observe`"):
-        InputSpec((5, 4))
+def test_heads_over_an_encoder_start_at_zero_and_learn_rewards_of_pairs() -> None:
+    networks = encoded_networks(Identity(), 6, HEADS, width=4, key=KEY, num_pairs=8)
+    raw = networks.outputs(jnp.ones(6))
+    assert networks.reward is not None
+    assert not any(leaf.any() for leaf in jax.tree.leaves((raw, networks.reward(jnp.int32(7)))))

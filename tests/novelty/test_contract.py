@@ -14,20 +14,25 @@ import orbax.checkpoint as ocp
 import pytest
 
 from emcts.novelty import (
+    Binned,
     Counts,
     CountsSeen,
     Ensemble,
     Fitted,
+    FromSample,
     HashCounts,
     HashSet,
     NoiseAware,
     Normalised,
     Novelty,
+    NoveltyTable,
+    RandomFeatures,
     RewardMoments,
     RewardNovelty,
     Rnd,
     SimHash,
     Table,
+    Whitened,
 )
 from tests.novelty.networks import mlp
 
@@ -51,6 +56,7 @@ def near(key):
     return VECTORS + 0.1 * jax.random.normal(key, VECTORS.shape)
 
 
+FEATURES_OF_RND = Whitened(RandomFeatures(Rnd(mlp(32, 16, 8), mlp(32, 16, 8), optax.adam(3e-3)), 6, 32), near)
 TABLES: dict[str, tuple[Any, np.ndarray]] = {
     "counts": (Counts(40), INDICES),
     "hash set": (HashSet(16), VECTORS),
@@ -58,9 +64,11 @@ TABLES: dict[str, tuple[Any, np.ndarray]] = {
     "hash set of the similar": (HashSet(10, SimHash(10)), VECTORS),
     "hash counts": (HashCounts(12), VECTORS > 0),
     "hash counts of bytes": (HashCounts(12), VECTORS.astype(np.uint8)),
+    "hash counts of cells": (Binned(HashCounts(12), near), VECTORS),
 }
 LEARNED: dict[str, tuple[Any, np.ndarray]] = {
     "normalised rnd": (Normalised(RND, near), VECTORS),
+    "normalised rnd of features": (Normalised(FEATURES_OF_RND, near), VECTORS),
     "ensemble": (Ensemble(mlp(6, 16, 2), optax.adam(1e-2), 5), VECTORS),
     "rnd of equinox's MLP": (Rnd(perceptron, perceptron, optax.adam(1e-2)), VECTORS),
     "ensemble of equinox's MLPs": (Ensemble(perceptron, optax.adam(1e-2), 5), VECTORS),
@@ -118,16 +126,17 @@ def test_follows_the_protocol(name):
 def test_optional_members_are_found_by_their_protocols():
     found = {
         Counts(4): {CountsSeen},
-        HashSet(5): {CountsSeen, Table},
-        HashCounts(5): {CountsSeen, Table},
+        HashSet(5): {CountsSeen, Table, NoveltyTable},
+        HashCounts(5): {CountsSeen, Table, NoveltyTable},
+        Binned(HashSet(5), near): {CountsSeen, Table, NoveltyTable},
         RND: set(),
+        FEATURES_OF_RND: {Fitted, FromSample},
         LEARNED["ensemble"][0]: {Fitted},
         NoiseAware(Counts(4), RewardMoments(4)): {RewardNovelty},
     }
     for novelty, protocols in found.items():
-        assert {
-            each for each in (CountsSeen, Fitted, RewardNovelty, Table) if isinstance(novelty, each)
-        } == protocols
+        optional = (CountsSeen, Fitted, FromSample, NoveltyTable, RewardNovelty, Table)
+        assert {each for each in optional if isinstance(novelty, each)} == protocols
 
 
 @pytest.mark.parametrize("name", NAMES)

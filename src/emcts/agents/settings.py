@@ -50,17 +50,17 @@ class NoveltySettings:
     kind: str | None = "counts"
     """counts, hash-set (novel until first seen), hash-counts, rnd or ensemble; left out, what suits the environment"""
     input: str | None = None
-    """what of a state can be novel, by name; left out, the task's default"""
+    """what of a state can be novel, by name, several joined by +; left out, the task's default"""
     update: str | None = None
     """acting or training: when novelty is updated; left out, acting for counts and hashes, training for networks"""
-    reward_range: float | None = 1.0
-    """the unit of returns and, squared, of variances; left out, variances follow the range of the rewards"""
+    return_range: float | None = 1.0
+    """the unit of returns and, squared, of variances; left out, that of the discounted returns so far"""
     unseen_variance: float = 1.0
-    """of what was never seen, in units of the squared reward range"""
+    """of what was never seen, in units of the squared return range"""
     max_variance: float | None = None
     """of a value, in these units; predictions above it are clipped"""
     leaf_horizon: str | None = "episode"
-    """steps that uncertainty accumulates behind a leaf: episode (to its end), endless, or single (simulators alone);
+    """steps that uncertainty accumulates behind a leaf: episode (to its end), endless, or single;
     left out, what suits the environment"""
     reward_noise: bool = True
     """whether the noise of rewards is estimated, in finite environments: without noise it changes nothing"""
@@ -68,6 +68,19 @@ class NoveltySettings:
     """variances of counts are proportional to 1 / (n + this) after n visits"""
     hash_bits: int | None = None
     """the table has 2 to the power of this many entries; left out, ten for every step, in at most 256 MB a seed"""
+    hash: str | None = None
+    """xxh32 (of the bytes: what differs has another hash) or simhash (of the direction: what is similar shares one);
+    left out, what suits the environment (built-in ones: xxh32)"""
+    simhash_bits: int = 32
+    """of simhash: with more, inputs must be more alike to share a hash"""
+    bins: float | None = None
+    """hashes are of the cell of a grid, with so many cells per standard deviation of random observations; with 0, of
+    the numbers as they are; left out, what suits the environment (built-in ones: 0)"""
+    features: int | None = None
+    """random Fourier features of whitened inputs that rnd and ensemble read, 0 for the inputs as they are; left out,
+    256 of observations, and 0 of latent states"""
+    feature_length: float = 0.4
+    """the fraction of the distance of two typical inputs from which on features tell them apart"""
     rnd_width: int = 1024
     """of the hidden layers of rnd's predictor; its target and the outputs of both have half as many units"""
     ensemble_size: int = 10
@@ -93,10 +106,16 @@ class NoveltySettings:
 class NetworkSettings:
     """The networks of agents that plan with a simulator."""
 
+    torso: str = "paper"
+    """paper (separate networks for vectors, one convolution for images) or shared, which reads any observation"""
     width: int = 256
     """of the hidden layers"""
+    depth: int = 2
+    """hidden layers before those of the heads"""
     channels: int = 16
-    """of the convolution, for images"""
+    """of the first convolution, for images"""
+    normalise_observations: bool = False
+    """whether networks read numbers in units of the mean and the standard deviation that were observed"""
     support: str = "paper"
     """of the value, reward and UBE heads: paper (21 atoms, from -117 to 117) or wide (255, from -1e6 to 1e6)"""
 
@@ -105,14 +124,19 @@ class NetworkSettings:
 class LearnedModelSettings:
     """The learned model, and its networks."""
 
-    kind: str = "abstracted"
-    """abstracted (latent states that serve values, rewards and policies) or anchored (states of the environment)"""
+    kind: str | None = "abstracted"
+    """abstracted (latent states that serve values, rewards and policies) or anchored (states of the environment, or
+    observations); left out, what suits the environment"""
     latent: int = 100
     """numbers in an abstracted latent state"""
+    torso: str = "paper"
+    """of the representation: paper (one convolution for images) or shared, which reads any observation"""
     channels: int = 16
-    """of the convolution, for images"""
+    """of the first convolution, for images"""
+    normalise_observations: bool = False
+    """whether the model reads numbers in units of the mean and the standard deviation that were observed"""
     representation: tuple[int, ...] = (256,)
-    """hidden layers of the abstracted model's representation, unless it reads images"""
+    """hidden layers of the abstracted model's representation; with torso paper, unless it reads images"""
     dynamics: tuple[int, ...] = (256, 256)
     """hidden layers"""
     heads: tuple[int, ...] = (128, 128)

@@ -111,7 +111,7 @@ def _lost(folder: Folder, error: Exception) -> str:
     where = f"from step {steps[-1]:,}" if steps else "from the beginning"
     return (
         f"another process of this run died, or cannot be reached ({_first_line(error)}). "
-        f"`emcts resume {folder.path}` continues {where}, with any number of processes"
+        f"`{folder.resume_command}` continues {where}, with any number of processes"
     )
 
 

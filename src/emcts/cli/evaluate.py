@@ -50,7 +50,7 @@ def evaluate(
         jax.eval_shape(trainer.init), best=best, shardings=trainer.shardings
     )
     if restored is None:
-        raise ValueError(f"{run} has no checkpoint yet: continue it with `emcts resume {run}`")
+        raise ValueError(f"{run} has no checkpoint yet: continue it with `{folder.resume_command}`")
     for problem in restored.damaged:
         console.print(f"warning: {problem}; using another checkpoint", markup=False)
     results = trainer.evaluate(restored.state, episodes=episodes, beta=beta, seed=seed)

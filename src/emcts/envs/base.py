@@ -7,7 +7,7 @@ at the end of this module, which say what holds for an environment without the m
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import jax
@@ -52,9 +52,10 @@ class Environment(Protocol[State]):
 
     Some optional attributes have no protocol of their own: `deterministic`, whether `step` ignores its key (left out,
     it may use it); `steps_left(state)`, an upper bound on the steps that the episode has left; `max_steps`, the most
-    steps of an episode; `reward_threshold`, a mean return that counts as solved; and `on_host`, whether the simulator
-    runs on the host, outside of the compiled program (left out, it does not). JAX cannot step such an environment: it
-    can be acted in but not searched, and states that were packed can be observed but not stepped.
+    steps of an episode; `reward_threshold`, a mean return that counts as solved; `num_observations`, if an observation
+    is one integer below it, such as the number of a square; and `on_host`, whether the simulator runs on the host,
+    outside of the compiled program (left out, it does not). JAX cannot step such an environment: it can be acted in but
+    not searched, and states that were packed can be observed but not stepped.
     """
 
     @property
@@ -64,7 +65,7 @@ class Environment(Protocol[State]):
 
     def step(self, state: State, action: Int[Array, ""], key: Key) -> tuple[State, Outcome]: ...
 
-    def observe(self, state: State) -> Array: ...
+    def observe(self, state: State) -> PyTree[Array]: ...
 
     def legal(self, state: State) -> Bool[Array, "A"]: ...
 
@@ -119,6 +120,16 @@ class RegretEnvironment(Environment[State], Protocol[State]):
 
     def strayed(self, state: State) -> Bool[Array, ""]:
         """Whether an action so far left the optimal path: an episode that ends in this state then has regret 1."""
+        ...
+
+
+@runtime_checkable
+class NoveltyEnvironment(Environment[State], Protocol[State]):
+    """An environment that names what of a state can be novel, other than the whole observation and its parts."""
+
+    @property
+    def novelty_inputs(self) -> Mapping[str, Callable[[State], Array]]:
+        """Functions of one state by name (`--novelty.input NAME`), each to an array. The first is the default."""
         ...
 
 

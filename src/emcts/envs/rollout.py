@@ -1,4 +1,4 @@
-"""Rollouts of random legal actions: the contract is checked on them, and agents are compared with them."""
+"""Rollouts of random legal actions: checks of the contract, a sample of the states to come, returns to beat."""
 
 import functools
 import time
@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from emcts.envs.base import Environment, Outcome, State
+from emcts.envs.base import Environment, Outcome, State, tree_where
 from emcts.types import Key, Replaceable, record
 
 # A check runs once, so compiling costs more than running: a third of the time with these.
@@ -68,6 +68,41 @@ def compiled_rollout(env: Environment[State]) -> Callable[[Randomness], Rollout[
         return jax.lax.scan(step, env.init(random.init_keys), (random.noise, random.step_keys))[1]
 
     return jax.jit(jax.vmap(episode), compiler_options=QUICK_TO_COMPILE)
+
+
+def random_states(
+    env: Environment[State], key: Key, *, episodes: int = 16, steps: int = 128, every: int = 8
+) -> State:
+    """States of random legal actions, `[episodes * (steps // every)]`; an episode that is over starts again.
+
+    Actions are repeated for 1, 2, 4 or 8 steps, as the episode has it: where a step changes little, single random ones
+    stay near the start.
+    """
+    random = draw(key, env.num_actions, episodes=episodes, steps=steps)
+    repeats = 2 ** (jnp.arange(episodes) % 4)
+
+    def episode(random: Randomness, repeats: Int[Array, ""]) -> State:
+        first = env.init(random.init_keys)
+        number = jnp.arange(steps)
+        noise = random.noise[number - number % repeats]
+
+        def step(state: State, inputs: tuple[Array, Key]) -> tuple[State, None]:
+            noise, key = inputs
+            after, outcome = env.step(state, random_legal_action(env.legal(state), noise), key)
+            return tree_where(outcome.over, first, after), None
+
+        def block(state: State, inputs: tuple[Array, Key]) -> tuple[State, State]:
+            state, _ = jax.lax.scan(step, state, inputs)
+            return state, state
+
+        blocks = jax.tree.map(
+            lambda leaf: leaf[: steps - steps % every].reshape(-1, every, *leaf.shape[1:]),
+            (noise, random.step_keys),
+        )
+        return jax.lax.scan(block, first, blocks)[1]
+
+    states = jax.vmap(episode)(random, repeats)
+    return jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), states)
 
 
 @record

@@ -18,6 +18,7 @@ from emcts.envs.base import (
     GoalEnvironment,
     GridEnvironment,
     HostEnvironment,
+    NoveltyEnvironment,
     Outcome,
     PackableEnvironment,
     RegretEnvironment,
@@ -78,7 +79,7 @@ class AutoReset(Generic[State]):
         final, outcome, inner = advance(self.env, state.inner, action, step_key, reset_key)
         return AutoResetState(inner, final, state.episodes + outcome.over), outcome
 
-    def observe(self, state: AutoResetState[State]) -> Array:
+    def observe(self, state: AutoResetState[State]) -> PyTree[Array]:
         return self.env.observe(state.inner)
 
     def legal(self, state: AutoResetState[State]) -> Bool[Array, "A"]:
@@ -115,6 +116,10 @@ class TimeLimit(Generic[State]):
         return self.steps if inner is None else min(self.steps, inner)
 
     @property
+    def num_observations(self) -> int | None:
+        return getattr(self.env, "num_observations", None)
+
+    @property
     def reward_threshold(self) -> float | None:
         return getattr(self.env, "reward_threshold", None)
 
@@ -124,7 +129,7 @@ class TimeLimit(Generic[State]):
         return left if inner is None else jnp.minimum(left, jnp.float32(inner(state.inner)))
 
     def init(self, key: Key) -> TimeLimitState[State]:
-        return _at_start(self.env.init(key))
+        return at_start(self.env.init(key))
 
     def step(
         self, state: TimeLimitState[State], action: Int[Array, ""], key: Key
@@ -139,7 +144,7 @@ class TimeLimit(Generic[State]):
         reward = jnp.where(over, jnp.zeros_like(outcome.reward), outcome.reward)
         return state, Outcome(reward, state.terminated, state.truncated)
 
-    def observe(self, state: TimeLimitState[State]) -> Array:
+    def observe(self, state: TimeLimitState[State]) -> PyTree[Array]:
         return self.env.observe(state.inner)
 
     def legal(self, state: TimeLimitState[State]) -> Bool[Array, "A"]:
@@ -163,7 +168,7 @@ class _Finite(TimeLimit[State]):
         return self.env.index(state.inner)
 
     def state_at(self, index: Int[Array, ""]) -> TimeLimitState[State]:
-        return _at_start(self.env.state_at(index))
+        return at_start(self.env.state_at(index))
 
 
 class _Grid(TimeLimit[State]):
@@ -194,6 +199,14 @@ class _Regret(TimeLimit[State]):
         return self.env.strayed(state.inner)
 
 
+class _Novelty(TimeLimit[State]):
+    env: NoveltyEnvironment[State]
+
+    @property
+    def novelty_inputs(self) -> Mapping[str, Callable[[TimeLimitState[State]], Array]]:
+        return {name: _of_inner(input_of) for name, input_of in self.env.novelty_inputs.items()}
+
+
 class _Packable(TimeLimit[State]):
     env: PackableEnvironment[State]
 
@@ -221,6 +234,7 @@ OPTIONAL: Mapping[type, type[TimeLimit[Any]]] = {
     RenderableEnvironment: _Renderable,
     GoalEnvironment: _Goal,
     RegretEnvironment: _Regret,
+    NoveltyEnvironment: _Novelty,
     PackableEnvironment: _Packable,
     ArtifactEnvironment: _Artifacts,
 }
@@ -258,5 +272,10 @@ def _with_members(members: tuple[type[TimeLimit[Any]], ...]) -> type[TimeLimit[A
     return type("TimeLimit", members, {}) if members else TimeLimit
 
 
-def _at_start(inner: State) -> TimeLimitState[State]:
+def at_start(inner: State) -> TimeLimitState[State]:
+    """A state of the wrapped environment with all the time left."""
     return TimeLimitState(inner, jnp.int32(0), jnp.bool_(False), jnp.bool_(False))
+
+
+def _of_inner(input_of: Callable[[State], Array]) -> Callable[[TimeLimitState[State]], Array]:
+    return lambda state: input_of(state.inner)

@@ -92,8 +92,8 @@ class BeyondKnownPlanning:
     unknown_at: Scalar
 
     @property
-    def reward_range(self) -> Scalar:
-        return self.model.reward_range
+    def return_range(self) -> Scalar:
+        return self.model.return_range
 
     def root(self, states: PyTree, prior: Prior) -> RootFnOutput:
         return self._wrapped(prior).root(self.model.root(states, prior))

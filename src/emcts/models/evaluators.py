@@ -63,6 +63,7 @@ class Transition(Replaceable):
 
 EvaluateState = Callable[[PyTree], StateEstimate]
 EvaluateTransition = Callable[[PyTree, Int[Array, ""], PyTree, Outcome], TransitionEstimate]
+Observe = Callable[[PyTree, PyTree], PyTree]  # what networks read, of an environment and a state
 NoveltyInput = Callable[[PyTree, PyTree], Shaped[Array, "..."]]  # of an environment and a state
 
 
@@ -88,6 +89,9 @@ class Evaluator(Protocol[Env_contra]):
         self, env: Env_contra, networks: Networks, state: PyTree, action: Int[Array, ""]
     ) -> tuple[RawOutputs, Float[Array, "outputs"] | None]:
         """Returns the undecoded outputs that losses need: of the heads on `state`, and of the reward head."""
+
+    def observe(self, env: Env_contra, state: PyTree) -> PyTree:
+        """Returns what networks read of a state."""
 
     def novelty_input(
         self, env: Env_contra, before: PyTree, action: Int[Array, ""], after: PyTree
@@ -152,6 +156,9 @@ class TabularEvaluator:
     ) -> tuple[RawOutputs, Float[Array, "outputs"] | None]:
         return networks.outputs(env.index(state)), _reward_head(networks)(pair_index(env, state, action))
 
+    def observe(self, env: AnyFinite, state: PyTree) -> Int[Array, ""]:
+        return env.index(state)
+
     def novelty_input(
         self, env: AnyFinite, before: PyTree, action: Int[Array, ""], after: PyTree
     ) -> Int[Array, ""]:
@@ -178,7 +185,7 @@ class NetworkEvaluator:
     """
 
     novelty: Novelty
-    observe: NoveltyInput
+    observe: Observe
     input_of_state: NoveltyInput
 
     def state_fn(self, env: AnyEnvironment, networks: Networks, variance_unit: Scalar = 1.0) -> EvaluateState:

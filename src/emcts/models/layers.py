@@ -1,13 +1,15 @@
 """Layers that equinox does not have: one-hot inputs as a look-up, perceptrons, a convolutional torso."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree, Shaped
 
 from emcts.types import Key
+
+PIXEL = 255.0  # the largest uint8
 
 
 class Lookup(eqx.Module):
@@ -69,16 +71,22 @@ class ConvTorso(eqx.Module):
         self.linear = eqx.nn.Linear(rows * columns * channels, width, key=linear_key)
 
     def __call__(self, image: Array) -> Float[Array, "width"]:
-        planes = jnp.moveaxis(image.astype(jnp.float32), -1, 0)
+        planes = jnp.moveaxis(as_floats(image), -1, 0)
         hidden = jax.nn.relu(self.conv(planes))
         return jax.nn.relu(self.linear(hidden.reshape(-1)))
 
 
-class ImageEncoder(eqx.Module):
-    """A convolutional torso, and a linear layer that latent states come from."""
+class Projected(eqx.Module):
+    """A torso, and a linear layer that latent states come from."""
 
-    torso: ConvTorso
+    torso: Callable[[PyTree], Float[Array, "features"]]
     last: eqx.nn.Linear
 
-    def __call__(self, image: Array) -> Float[Array, "latent"]:
-        return self.last(self.torso(image))
+    def __call__(self, observation: PyTree) -> Float[Array, "latent"]:
+        return self.last(self.torso(observation))
+
+
+def as_floats(x: Shaped[Array, "*S"]) -> Float[Array, "*S"]:
+    """Returns an array of any dtype as float32, and an image of uint8 as shares of 255."""
+    floats = x.astype(jnp.float32)
+    return floats / PIXEL if x.dtype == jnp.uint8 and x.ndim == 3 else floats

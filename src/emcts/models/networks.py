@@ -5,40 +5,14 @@ from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from emcts.models.codecs import PAPER, Categorical, Codec, Policy, Tanh, Unit
-from emcts.models.layers import ConvTorso, ImageEncoder, mlp
-from emcts.models.statistics import Statistics
+from emcts.models.encoders import Encoder, SharedEncoder, Spec
+from emcts.models.encoders import InputSpec as InputSpec
+from emcts.models.layers import ConvTorso, Projected, mlp
+from emcts.models.statistics import Statistics, normalise
 from emcts.types import Key, Replaceable, record
-
-
-@dataclasses.dataclass(frozen=True)
-class InputSpec:
-    """What a network reads: an array of `shape`, or an index below `num_indices` in place of a one-hot vector."""
-
-    shape: tuple[int, ...] = ()
-    num_indices: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.num_indices is None and len(self.shape) not in (1, 3):
-            raise ValueError(
-                f"observations have shape {list(self.shape)}: networks read vectors and images [H, W, C]; "
-                "flatten them in `observe`"
-            )
-
-    @property
-    def size(self) -> int:
-        """The number of inputs of a multi-layer perceptron."""
-        return self.shape[0] if self.num_indices is None else self.num_indices
-
-    @property
-    def is_indexed(self) -> bool:
-        return self.num_indices is not None
-
-    @property
-    def is_image(self) -> bool:
-        return self.num_indices is None and len(self.shape) == 3
 
 
 class Head(eqx.Module):
@@ -62,9 +36,12 @@ class RawOutputs(Replaceable):
 
 
 class Networks(eqx.Module):
-    """Heads over a state; `reward` and `continuation` (whether the episode continues) read a state and an action."""
+    """Heads over a state; `reward` and `continuation` (whether the episode continues) read a state and an action.
 
-    torso: Callable[[Array], Array]
+    With statistics of observations, the torso reads them normalised.
+    """
+
+    torso: Callable[[PyTree], Array]
     value: Head
     policy: Head
     exploration: Head | None
@@ -73,8 +50,8 @@ class Networks(eqx.Module):
     continuation: Head | None = None
     statistics: Statistics | None = None
 
-    def outputs(self, x: Array) -> RawOutputs:
-        hidden = self.torso(x)
+    def outputs(self, x: PyTree) -> RawOutputs:
+        hidden = self.torso(normalise(self.statistics, x))
         return RawOutputs(
             value=self.value(hidden),
             policy=self.policy(hidden),
@@ -94,7 +71,7 @@ class Identity(eqx.Module):
 class HeadSpec:
     """Which heads an agent has, and what its values are: in (-1, 1) if `bounded`, else categorical over `values`.
 
-    Variances are in (0, 1) if `bounded`, else categorical over `variances`, in units of the squared reward range.
+    Variances are in (0, 1) if `bounded`, else categorical over `variances`, in units of the squared return range.
     """
 
     num_actions: int
@@ -105,14 +82,58 @@ class HeadSpec:
     variances: Categorical = PAPER
 
 
-def make_networks(spec: InputSpec, heads: HeadSpec, *, width: int, channels: int, key: Key) -> Networks:
-    """Makes the networks of an agent that plans with a simulator."""
-    if spec.is_indexed:
-        return indexed_networks(spec.size, heads, widths=(width,) * 2, key=key)
-    if spec.is_image:
+def paper_networks(
+    spec: Spec, heads: HeadSpec, *, widths: Sequence[int], channels: int, key: Key
+) -> Networks:
+    """Makes separate networks over a vector, or heads over one convolution of an image, as the paper has them.
+
+    Over anything else these are `shared_networks`.
+    """
+    if isinstance(spec, InputSpec) and spec.is_image:
         rows, columns, planes = spec.shape
-        return image_networks((rows, columns, planes), heads, channels=channels, width=width, key=key)
-    return vector_networks(spec.size, heads, widths=(width,) * 2, key=key)
+        return image_networks((rows, columns, planes), heads, channels=channels, width=widths[-1], key=key)
+    if isinstance(spec, InputSpec) and spec.is_vector:
+        return vector_networks(spec.size, heads, widths=widths, key=key)
+    return shared_networks(spec, heads, widths=widths, channels=channels, key=key)
+
+
+def shared_networks(
+    spec: Spec, heads: HeadSpec, *, widths: Sequence[int], channels: int, key: Key
+) -> Networks:
+    """Makes heads over an encoder of any observation, with layers of these widths."""
+    encoder_key, heads_key = jax.random.split(key)
+    encoder = SharedEncoder(spec, widths, channels=channels, key=encoder_key)
+    return encoded_networks(encoder, widths[-1], heads, width=widths[-1], key=heads_key)
+
+
+TORSOS = {"paper": paper_networks, "shared": shared_networks}
+
+
+def encoded_networks(
+    encoder: Encoder, features: int, heads: HeadSpec, *, width: int, key: Key, num_pairs: int | None = None
+) -> Networks:
+    """Makes heads over an encoder that returns `features` numbers, each with a hidden layer.
+
+    With `num_pairs` there is a learned reward for each pair of state and action, by its number.
+    """
+    value_key, policy_key, exploration_key, ube_key, reward_key = jax.random.split(key, 5)
+    policy = Policy(heads.num_actions)
+
+    def head(codec: Codec, key: Key) -> Head:
+        return Head(mlp(features, (width, codec.size), key=key, indexed=False, zero_output=True), codec)
+
+    def reward(num_pairs: int) -> Head:
+        sizes = (width, heads.values.size)
+        return Head(mlp(num_pairs, sizes, key=reward_key, indexed=True, zero_output=True), heads.values)
+
+    return Networks(
+        torso=encoder,
+        value=head(Tanh() if heads.bounded else heads.values, value_key),
+        policy=head(policy, policy_key),
+        exploration=head(policy, exploration_key) if heads.exploration else None,
+        ube=head(Unit() if heads.bounded else heads.variances, ube_key) if heads.ube else None,
+        reward=None if num_pairs is None else reward(num_pairs),
+    )
 
 
 def indexed_networks(num_states: int, heads: HeadSpec, *, widths: Sequence[int], key: Key) -> Networks:
@@ -173,13 +194,27 @@ def image_networks(
     )
 
 
-def make_encoder(
-    spec: InputSpec, hidden: Sequence[int], latent: int, *, channels: int, key: Key
-) -> Callable[[Array], Float[Array, "latent"]]:
-    """Makes the representation of a learned model: a network from what is observed to a latent state."""
-    if not spec.is_image:
+def paper_encoder(spec: Spec, hidden: Sequence[int], latent: int, *, channels: int, key: Key) -> Encoder:
+    """Makes the representation of a learned model, from what is observed to a latent state, as the paper has it.
+
+    Of anything but an index, a vector or an image, it is a `shared_encoder`.
+    """
+    if isinstance(spec, InputSpec) and spec.is_image:
+        torso_key, last_key = jax.random.split(key)
+        rows, columns, planes = spec.shape
+        torso = ConvTorso((rows, columns, planes), channels, latent, key=torso_key)
+        return Projected(torso, eqx.nn.Linear(latent, latent, key=last_key))
+    if isinstance(spec, InputSpec) and (spec.is_vector or spec.is_indexed):
         return mlp(spec.size, (*hidden, latent), key=key, indexed=spec.is_indexed)
-    torso_key, last_key = jax.random.split(key)
-    rows, columns, planes = spec.shape
-    torso = ConvTorso((rows, columns, planes), channels, latent, key=torso_key)
-    return ImageEncoder(torso, eqx.nn.Linear(latent, latent, key=last_key))
+    return shared_encoder(spec, hidden, latent, channels=channels, key=key)
+
+
+def shared_encoder(spec: Spec, hidden: Sequence[int], latent: int, *, channels: int, key: Key) -> Encoder:
+    """Makes the representation of a learned model for any observation: `hidden` layers, and a linear one."""
+    encoder_key, last_key = jax.random.split(key)
+    sizes = tuple(hidden) or (latent,)
+    encoder = SharedEncoder(spec, sizes, channels=channels, key=encoder_key)
+    return Projected(encoder, eqx.nn.Linear(sizes[-1], latent, key=last_key))
+
+
+ENCODERS = {"paper": paper_encoder, "shared": shared_encoder}

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from emcts.envs.base import AnyEnvironment
 from emcts.models.evaluators import EvaluateState, EvaluateTransition, Evaluator, StateEstimate, Transition
 from emcts.models.networks import Networks
-from emcts.models.statistics import reward_range, update_statistics
+from emcts.models.statistics import normalises, return_range, update_statistics
 from emcts.models.ube import leaf_variance
 from emcts.models.world_model import Prior, Unroll, WorldModel
 from emcts.novelty import Novelty
@@ -26,7 +26,7 @@ class SimulatorPlanningModel:
     The variance of a leaf's value is `max(u, leaf_factor(leaf) * novelty)`, at most `max_variance` (`eq:ube_max`),
     where the novelty is that of the transition into the leaf. Values and variances are not backed up past a terminal
     state. An episode that was cut off is not over: the edge to its last state counts that state's value in full, and
-    the search goes no further. `reward_range` is the unit of the return: `max_variance` is in terms of its square.
+    the search goes no further. `return_range` is the unit of the return: `max_variance` is in terms of its square.
     """
 
     env: AnyEnvironment
@@ -35,11 +35,11 @@ class SimulatorPlanningModel:
     discount: float
     leaf_factor: LeafFactor
     max_variance: float
-    reward_range: Scalar = 1.0
+    return_range: Scalar = 1.0
 
     @property
     def _largest_variance(self) -> Scalar:
-        return self.max_variance * self.reward_range**2
+        return self.max_variance * self.return_range**2
 
     def root(self, states: PyTree, prior: Prior) -> RootFnOutput:
         estimate = self.estimate(states)
@@ -105,7 +105,7 @@ def bootstrap_where(cut_off: Bool[Array, "B"], step: RecurrentFnOutput) -> Recur
 class SimulatorModel:
     """Plans with the environment itself. `leaf_factor` gives the leaf rule's `c`, as a function of the leaf's state.
 
-    Variances are in units of the squared `fixed_range`; None is the range of the rewards that was seen.
+    Variances are in units of the squared `fixed_range`; None is the range of the returns that was seen.
     """
 
     evaluator: Evaluator[PyTree]
@@ -129,13 +129,13 @@ class SimulatorModel:
     def heads(self, networks: Networks) -> Networks:
         return networks
 
-    def reward_range(self, networks: Networks) -> Scalar:
-        return reward_range(networks, self.fixed_range)
+    def return_range(self, networks: Networks) -> Scalar:
+        return return_range(networks, self.fixed_range)
 
     def planning_models(
         self, env: AnyEnvironment, networks: Networks
     ) -> Callable[[PyTree], SimulatorPlanningModel]:
-        unit = self.reward_range(networks)
+        unit = self.return_range(networks)
         evaluate_state = self.evaluator.state_fn(env, networks, unit**2)
         with_novelty = self.evaluator.transition_fn(env, networks, unit**2)
         rule = (self.discount, self.leaf_factor, self.max_variance, unit)
@@ -166,8 +166,13 @@ class SimulatorModel:
         )
         return self.evaluator.novelty.update(novelty, inputs, transitions.valid)
 
-    def update_statistics(self, env: AnyEnvironment, networks: Networks, transitions: Transition) -> Networks:
-        return update_statistics(networks, transitions.reward)
+    def update_statistics(
+        self, env: AnyEnvironment, networks: Networks, transitions: Transition, returns: Float[Array, "B"]
+    ) -> Networks:
+        if not normalises(networks):
+            return update_statistics(networks, returns)
+        observed = jax.vmap(lambda state: self.evaluator.observe(env, state))(transitions.before)
+        return update_statistics(networks, returns, observed)
 
     def record_rewards(self, env: AnyEnvironment, novelty: PyTree, transitions: Transition) -> PyTree:
         return self.evaluator.record_rewards(env, novelty, transitions)

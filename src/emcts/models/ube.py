@@ -21,6 +21,11 @@ def horizon_factor(discount: float, horizon: Number | None = None) -> Float[Arra
     return steps if discount == 1 else (1 - discount ** (2 * steps)) / (1 - discount**2)
 
 
+def single_step_factor(discount: float, horizon: Number | None = None) -> Float[Array, ""]:
+    """Returns 1: the uncertainty behind a leaf is that of the transition into it, whatever the horizon."""
+    return jnp.float32(1)
+
+
 def leaf_variance(
     predicted: Float[Array, "*B"], novelty: Float[Array, "*B"], factor: Float[Array, "*B"], largest: Scalar
 ) -> Float[Array, "*B"]:

@@ -20,7 +20,7 @@ class PlanningModel(Protocol[State_contra]):
     """A model with the networks of one moment. States are the environment's; a search's embeddings are the model's."""
 
     @property
-    def reward_range(self) -> Scalar:
+    def return_range(self) -> Scalar:
         """The unit of the return: variances are shares of its square, and scores are compared in terms of it."""
 
     def root(self, states: State_contra, prior: Prior) -> RootFnOutput: ...
@@ -73,7 +73,7 @@ class WorldModel(Protocol[State_contra]):
     def heads(self, networks: PyTree) -> Networks:
         """Returns the heads that losses are computed for."""
 
-    def reward_range(self, networks: PyTree) -> Scalar:
+    def return_range(self, networks: PyTree) -> Scalar:
         """Returns the unit of the return."""
 
     def planning_models(
@@ -99,8 +99,13 @@ class WorldModel(Protocol[State_contra]):
     ) -> PyTree:
         """Returns the novelty state after an update with these transitions."""
 
-    def update_statistics(self, env: AnyEnvironment, networks: PyTree, transitions: Transition) -> PyTree:
-        """Returns the networks with their statistics after these transitions, once for each that was experienced."""
+    def update_statistics(
+        self, env: AnyEnvironment, networks: PyTree, transitions: Transition, returns: Float[Array, "B"]
+    ) -> PyTree:
+        """Returns the networks with their statistics after these transitions, once for each that was experienced.
+
+        `returns` are the discounted sums of the rewards of each episode up to there.
+        """
 
     def record_rewards(self, env: AnyEnvironment, novelty: PyTree, transitions: Transition) -> PyTree:
         """Returns the novelty state after the rewards were recorded: once for each transition that was experienced."""

@@ -153,12 +153,12 @@ def _broken(problem: str, kept: object, checkpoints: Checkpoints) -> RunResult:
 
 
 def _finished(folder: Folder, env_steps: int) -> RunResult:
-    longer = f"`emcts resume {folder.path} --steps N` trains it for longer"
+    longer = f"`{folder.resume_command} --steps N` trains it for longer"
     return RunResult("finished", 0, f"finished: {env_steps:,} steps of each seed in {folder.path}; {longer}")
 
 
 def _stopped(folder: Folder, env_steps: int, interruption: Interruption) -> RunResult:
-    message = f"stopped and saved at step {env_steps:,}: continue with `emcts resume {folder.path}`"
+    message = f"stopped and saved at step {env_steps:,}: continue with `{folder.resume_command}`"
     return RunResult("stopped", interruption.exit_code, message)
 
 
@@ -181,5 +181,5 @@ def _full_disk_explained(folder: Folder, checkpoints: Checkpoints) -> Iterator[N
         steps = checkpoints.steps()
         where = f"from step {steps[-1]:,}" if steps else "from the beginning"
         raise DiskFull(
-            f"the disk is full: {error}. Free some space, then `emcts resume {folder.path}` continues {where}"
+            f"the disk is full: {error}. Free some space, then `{folder.resume_command}` continues {where}"
         ) from error

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from emcts.envs.references import is_reference, parse_reference
 from emcts.runs.config import Config
 from emcts.runs.files import JsonLines, write_atomically
 from emcts.runs.logging.artifacts import ArtifactLine
@@ -78,6 +79,13 @@ class Folder:
         for name in Config.__dataclass_fields__:
             stored.pop(name, None)
         return stored
+
+    @property
+    def resume_command(self) -> str:
+        """The command that continues the run: code that it names is run only if the user names it too."""
+        environment = self.config().environment
+        code = is_reference(environment) and not parse_reference(environment).is_trusted
+        return f"emcts resume {self.path}" + (f" --env-from {environment}" if code else "")
 
     def summary(self) -> RunSummary:
         """Returns the results as of the last checkpoint; empty before the first."""

@@ -6,6 +6,7 @@ process, which is its own leader, every function here returns at once.
 
 import os
 import signal
+import threading
 from types import FrameType
 
 import jax
@@ -70,9 +71,10 @@ class Interruption:
         self.signal: int | None = None
 
     def __enter__(self) -> "Interruption":
-        self._before = {
-            number: signal.signal(number, self._record) for number in (signal.SIGTERM, signal.SIGINT)
-        }
+        # Other threads than the main one get no signals, and must not ask for them.
+        is_main = threading.current_thread() is threading.main_thread()
+        signals = (signal.SIGTERM, signal.SIGINT) if is_main else ()
+        self._before = {number: signal.signal(number, self._record) for number in signals}
         return self
 
     def __exit__(self, *exception: object) -> None:

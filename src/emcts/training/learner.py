@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar, runtime_checkable
 
-from jaxtyping import Array, Bool, Float, PyTree, Shaped
+from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
 from emcts.training.data_parallel import DataParallel
 from emcts.training.env_factory import EnvFactory
@@ -14,6 +14,7 @@ from emcts.types import Key, Replaceable, record
 
 SelfT = TypeVar("SelfT")
 Maps = Mapping[str, Float[Array, "N N"]]
+Policy = Callable[[Key, PyTree], Int[Array, "B"]]  # chooses actions for a batch of states
 
 
 @runtime_checkable
@@ -169,6 +170,9 @@ class Learner(Protocol[StateT]):
 
     def refresh_target(self, state: StateT) -> StateT:
         """Copies the networks to the target networks where that is due. Called after each iteration."""
+
+    def policy(self, state: StateT, *, beta: float) -> Policy:
+        """Returns how evaluation acts: above a beta of 0 it explores, below it is careful."""
 
     def evaluate(self, state: StateT, key: Key, *, episodes: int, beta: float) -> EvaluationResult: ...
 

@@ -20,7 +20,7 @@ from emcts.counter import NEVER, Counter
 from emcts.envs.base import ArtifactEnvironment, is_on_host, simulator_errors
 from emcts.training.data_parallel import AXIS, DataParallel
 from emcts.training.devices import SEEDS, DeviceLayout, best_layout
-from emcts.training.evaluation import EvaluationResult
+from emcts.training.evaluation import POSITIVE_REWARD, EvaluationResult, episodes_solved
 from emcts.training.learner import Learner, Maps, RolloutStats, SimulatorRates, StateT, UpdateStats
 from emcts.training.log import TrainingLog, evaluation_keys, first_time
 from emcts.training.loop import run_chunk
@@ -100,9 +100,12 @@ class SeedTrainer(Generic[StateT]):
         with simulator_errors(self.learner.env_factory.example):
             result = jax.device_get(self._evaluations[episodes, beta](state, keys))
         episodes_of = {"return": result.episode_return, "length": result.length.astype(np.float64)}
-        if self.learner.evaluation.solved is None:
+        config = self.learner.evaluation
+        if config.solved is None and config.success == POSITIVE_REWARD:
             return episodes_of
-        return {**episodes_of, "solved": result.solved.astype(np.float64)}
+        # Where a mean return solves the task, an episode alone does not.
+        name = "solved" if config.solved is episodes_solved else "success"
+        return {**episodes_of, name: result.solved.astype(np.float64)}
 
     def maps(self, state: StateT) -> Mapping[str, Float[np.ndarray, "S N N"]]:
         return {} if self._maps is None else jax.device_get(self._maps(state))

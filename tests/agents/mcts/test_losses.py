@@ -172,7 +172,7 @@ def test_a_head_learns_from_its_own_target_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "target", "reward_range", "expected"),
+    ("name", "target", "return_range", "expected"),
     [
         ("value", 100.0, 1.0, 0.0),
         ("value", 500.0, 1.0, 1 / 16),
@@ -183,11 +183,11 @@ def test_a_head_learns_from_its_own_target_alone() -> None:
     ],
 )
 def test_targets_that_a_head_cannot_represent_are_counted(
-    name: str, target: float, reward_range: float, expected: float
+    name: str, target: float, return_range: float, expected: float
 ) -> None:
     _, networks = tabular()
     targets = TARGETS.replace(**{name: getattr(TARGETS, name).at[3].set(target)})
-    clipped = clipped_targets(networks, targets, reward_range)
+    clipped = clipped_targets(networks, targets, return_range)
     assert float(clipped.mean()) == pytest.approx(expected * 16 / ENV.num_states)
 
 

@@ -30,7 +30,7 @@ def test_the_exploration_target_has_no_illegal_actions() -> None:
     legal = jnp.arange(10) < 3
 
     class Model:
-        reward_range = 1.0
+        return_range = 1.0
 
         def estimate(self, states: Any) -> StateEstimate:
             nothing = jnp.zeros(states.shape)

@@ -90,7 +90,7 @@ NOVELTY = {
 }
 
 
-def settings_of(case: str, reward_range: float | None) -> Settings[Any, Any]:
+def settings_of(case: str, return_range: float | None) -> Settings[Any, Any]:
     model: NetworkSettings | LearnedModelSettings = NetworkSettings(width=8, support="wide")
     if case == "learned":
         small = (8,)
@@ -109,7 +109,7 @@ def settings_of(case: str, reward_range: float | None) -> Settings[Any, Any]:
         model=model,
         search=dataclasses.replace(gumbel.SEARCH, simulations=4),
         exploration=gumbel.EXPLORATION,
-        novelty=dataclasses.replace(NOVELTY[case], reward_range=reward_range),
+        novelty=dataclasses.replace(NOVELTY[case], return_range=return_range),
         targets=gumbel.TARGETS,
         replay=ReplaySettings(capacity=200, batch_size=8, sequence=2),
         loss=LossWeights(uncertainty_weight=1.0),
@@ -117,11 +117,11 @@ def settings_of(case: str, reward_range: float | None) -> Settings[Any, Any]:
     )
 
 
-def learner(case: str, pays: float, reward_range: float | None) -> MctsLearner:
+def learner(case: str, pays: float, return_range: float | None) -> MctsLearner:
     env = Numbered(pays) if case == "finite" else time_limit(Line(pays), LIMIT)
     task = Task(SharedEnv(env), max_steps=LIMIT)
     variant = VARIANTS["e-mz" if case == "learned" else "e-az"]
-    return compose(variant, task, settings_of(case, reward_range))
+    return compose(variant, task, settings_of(case, return_range))
 
 
 def assert_alike(one: TrainState, scaled: TrainState) -> None:
@@ -137,7 +137,7 @@ def test_a_given_range_makes_rewards_of_any_size_the_same(case: str) -> None:
     """Training is the same step for step: only rewards, and with them standard deviations, are multiplied."""
     ends, stds = [], []
     for pays in (1.0, FACTOR):
-        agent = learner(case, pays, reward_range=pays)
+        agent = learner(case, pays, return_range=pays)
         act, learn = jax.jit(agent.act), jax.jit(agent.learn)
         state, _ = act(jax.jit(agent.init)(KEY, ()))
         state, _ = act(state)
@@ -159,7 +159,7 @@ def test_a_given_range_makes_rewards_of_any_size_the_same(case: str) -> None:
 def test_once_the_range_was_seen_rewards_of_any_size_are_explored_alike(case: str) -> None:
     ends = []
     for pays in (1.0, FACTOR):
-        agent = learner(case, pays, reward_range=None)
+        agent = learner(case, pays, return_range=None)
         state = jax.jit(agent.init)(KEY, ())
         seen = update_statistics(state.networks, pays * jnp.array([-COST, 1.0]))
         state, _ = jax.jit(agent.act)(state.replace(networks=seen))
@@ -169,12 +169,18 @@ def test_once_the_range_was_seen_rewards_of_any_size_are_explored_alike(case: st
     assert_equal(one, scaled)
 
 
-def test_acting_records_the_range_of_the_rewards() -> None:
-    agent = learner("simulator", FACTOR, reward_range=None)
+def test_acting_records_the_range_of_the_returns() -> None:
+    agent = learner("simulator", FACTOR, return_range=None)
     state = jax.jit(agent.init)(KEY, ())
-    np.testing.assert_array_equal(agent.world_model.reward_range(state.networks), 1)
+    np.testing.assert_array_equal(agent.world_model.return_range(state.networks), 1)
     state, _ = jax.jit(agent.act)(state)
-    rewards = state.replay.transitions.reward
-    seen = max(rewards.max(), 0) - min(rewards.min(), 0)
-    np.testing.assert_array_equal(agent.world_model.reward_range(state.networks), seen)
-    assert seen >= COST * FACTOR
+    stored, low, high = state.replay.transitions, 0.0, 0.0
+    for rewards, over in zip(
+        np.asarray(stored.reward).T, np.asarray(stored.terminated | stored.truncated).T, strict=True
+    ):
+        total = 0.0
+        for reward, ended in zip(rewards[: int(state.replay.filled)], over, strict=False):
+            total = agent.world_model.discount * total + reward
+            low, high, total = min(low, total), max(high, total), 0.0 if ended else total
+    np.testing.assert_allclose(agent.world_model.return_range(state.networks), high - low, rtol=1e-5)
+    assert high - low >= COST * FACTOR

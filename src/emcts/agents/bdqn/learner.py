@@ -26,6 +26,7 @@ from emcts.envs.base import (
     unpack_state,
 )
 from emcts.envs.rollout import random_legal_action
+from emcts.models.encoders import flat_floats
 from emcts.models.evaluators import all_states
 from emcts.training import replay as replays
 from emcts.training.data_parallel import DataParallel
@@ -35,6 +36,7 @@ from emcts.training.learner import (
     EvaluationConfig,
     ExplorationSchedule,
     Maps,
+    Policy,
     RolloutStats,
     SimulatorRates,
     UpdateSchedule,
@@ -200,7 +202,7 @@ class Bdqn:
             log=state.log.replace(target_age=jnp.where(due, 0, state.log.target_age)),
         )
 
-    def evaluate(self, state: BdqnState, key: Key, *, episodes: int, beta: float) -> EvaluationResult:
+    def policy(self, state: BdqnState, *, beta: float) -> Policy:
         env = self.env_factory.make(state.env_params)
 
         def greedy(now: PyTree) -> Int[Array, ""]:
@@ -208,9 +210,12 @@ class Bdqn:
             scores = values.mean(axis=0) + beta * values.std(axis=0)
             return jnp.argmax(jnp.where(env.legal(now), scores, -jnp.inf)).astype(jnp.int32)
 
+        return lambda _, states: jax.vmap(greedy)(states)
+
+    def evaluate(self, state: BdqnState, key: Key, *, episodes: int, beta: float) -> EvaluationResult:
         return play_episodes(
-            env,
-            lambda _, states: jax.vmap(greedy)(states),
+            self.env_factory.make(state.env_params),
+            self.policy(state, beta=beta),
             key,
             num_episodes=episodes,
             max_steps=self.evaluation.max_steps,
@@ -267,7 +272,7 @@ class Bdqn:
 
 
 def _inputs(env: AnyEnvironment, state: PyTree) -> Float[Array, "inputs"]:
-    return env.observe(state).reshape(-1).astype(jnp.float32)
+    return flat_floats(env.observe(state))
 
 
 def _member(layers: Layers, head: Int[Array, ""]) -> Layers:

@@ -65,6 +65,10 @@ class BdqnSettings(Generic[EnvT]):
 
 def compose(task: Task, settings: BdqnSettings[PyTree]) -> Bdqn:
     """Makes the agent, for any task."""
+    if task.encoder is not None:
+        raise ValueError(
+            "bdqn has networks of its own kind, and takes no encoder: take another agent, or none"
+        )
     schedule = settings.schedule
     return Bdqn(
         env_factory=task.env_factory,

@@ -43,6 +43,7 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
             before, plan.action, keys(step_key), keys(reset_key)
         )
         episode_return = carry.episodes.episode_return + outcome.reward
+        discounted = agent.world_model.discount * carry.episodes.discounted + outcome.reward
         success = jax.vmap(functools.partial(agent.evaluation.success, env))(
             after, outcome, episode_return, outcome.over
         )
@@ -62,9 +63,15 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
         gathered = parallel.gather(transitions)
         events = StepEvents(before, success, outcome.over, no_regret)
         carry = carry.replace(
-            episodes=RunningEpisodes(next_state, jnp.where(outcome.over, 0.0, episode_return)),
+            episodes=RunningEpisodes(
+                next_state,
+                jnp.where(outcome.over, 0.0, episode_return),
+                jnp.where(outcome.over, 0.0, discounted),
+            ),
             replay=replays.add(carry.replay, stored),
-            networks=agent.world_model.update_statistics(env, carry.networks, gathered),
+            networks=agent.world_model.update_statistics(
+                env, carry.networks, gathered, parallel.gather(discounted)
+            ),
             novelty=_update_novelty(agent, env, carry, gathered),
             log=log_step(carry.log, env, parallel.gather(events), inputs[1]),
         )

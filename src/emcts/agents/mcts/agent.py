@@ -7,7 +7,7 @@ from collections.abc import Callable
 import optax
 from jaxtyping import PyTree
 
-from emcts.agents.mcts.planners import Planner
+from emcts.agents.mcts.planners import Planner, SearchPlanner
 from emcts.agents.mcts.targets import Reanalyse
 from emcts.envs.base import AnyEnvironment
 from emcts.models.world_model import WorldModel
@@ -30,7 +30,7 @@ class LossWeights:
     """The weight of each loss. `continuation` and `consistency` are losses of learned models.
 
     With an `uncertainty_weight` T, losses of a state are weighted by `0.5 + sigmoid(-T * std)` of its value, in units
-    of the reward range: above 0, uncertain states count less.
+    of the return range: above 0, uncertain states count less.
     """
 
     value: float = 1.0
@@ -85,7 +85,7 @@ class Agent:
     replay: ReplayConfig
     schedule: UpdateSchedule
     evaluation: EvaluationConfig
-    evaluation_planner: Planner
+    evaluation_planner: SearchPlanner
     data_parallel: DataParallel = SINGLE_DEVICE
 
     def __post_init__(self) -> None:

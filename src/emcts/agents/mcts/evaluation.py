@@ -1,35 +1,57 @@
 """Evaluation of an agent that plans: greedy episodes, maps of a grid, and the simulator steps of its searches."""
 
+import dataclasses
 from collections.abc import Callable
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
 from emcts.agents.mcts.agent import Agent
-from emcts.agents.mcts.planners import ExplorationParams
+from emcts.agents.mcts.planners import ExplorationParams, SearchOutput
 from emcts.agents.mcts.state import TrainState
 from emcts.envs.base import FiniteEnvironment, GridEnvironment
 from emcts.models.evaluators import all_states
 from emcts.training.evaluation import EvaluationResult, play_episodes
-from emcts.training.learner import Maps, SimulatorRates
+from emcts.training.learner import Maps, Policy, SimulatorRates
 from emcts.training.log import evaluation_keys
 from emcts.types import Key
+
+
+def policy(agent: Agent, state: TrainState, *, beta: float = 0.0) -> Policy:
+    """Returns how evaluation acts: with the networks as they are; a `beta` below 0 is careful."""
+    model = agent.world_model.planning_models(agent.env(state.env_params), state.networks)(state.novelty)
+
+    def choose(key: Key, states: PyTree) -> Int[Array, "B"]:
+        params = ExplorationParams.constant(states, beta=beta)
+        return agent.evaluation_planner(key, model, states, params).action
+
+    return choose
+
+
+def search(
+    agent: Agent,
+    state: TrainState,
+    key: Key,
+    states: PyTree,
+    *,
+    beta: float = 0.0,
+    num_simulations: int | None = None,
+) -> SearchOutput:
+    """Runs the search by which evaluation acts, with as many simulations unless another number is given."""
+    planner = agent.evaluation_planner
+    if num_simulations is not None:
+        planner = dataclasses.replace(planner, num_simulations=num_simulations)
+    model = agent.world_model.planning_models(agent.env(state.env_params), state.networks)(state.novelty)
+    return planner.search(key, model, states, ExplorationParams.constant(states, beta=beta))
 
 
 def evaluate(
     agent: Agent, state: TrainState, key: Key, *, episodes: int, beta: float = 0.0
 ) -> EvaluationResult:
-    """Plays `episodes` with the networks as they are; a `beta` below 0 is careful."""
-    env = agent.env(state.env_params)
-    model = agent.world_model.planning_models(env, state.networks)(state.novelty)
-
-    def policy(key: Key, states: PyTree) -> Int[Array, "E"]:
-        params = ExplorationParams.constant(states, beta=beta)
-        return agent.evaluation_planner(key, model, states, params).action
-
+    """Plays `episodes` as `policy` acts."""
     return play_episodes(
-        env,
-        policy,
+        agent.env(state.env_params),
+        policy(agent, state, beta=beta),
         key,
         num_episodes=episodes,
         max_steps=agent.evaluation.max_steps,

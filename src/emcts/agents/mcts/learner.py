@@ -8,13 +8,14 @@ from jaxtyping import Array, Float, PyTree, Shaped
 
 from emcts.agents.mcts.acting import act
 from emcts.agents.mcts.agent import Agent
-from emcts.agents.mcts.evaluation import evaluate, simulator_rates, uncertainty_maps
+from emcts.agents.mcts.evaluation import evaluate, policy, search, simulator_rates, uncertainty_maps
 from emcts.agents.mcts.losses import LossStats
+from emcts.agents.mcts.planners import SearchOutput
 from emcts.agents.mcts.state import TrainState, init
 from emcts.agents.mcts.update import learn, refresh_target
 from emcts.training.data_parallel import DataParallel
 from emcts.training.evaluation import EvaluationResult
-from emcts.training.learner import Maps, RolloutStats, SimulatorRates
+from emcts.training.learner import Maps, Policy, RolloutStats, SimulatorRates
 from emcts.training.log import states_visited
 from emcts.types import Key
 
@@ -56,6 +57,21 @@ class MctsLearner(Agent):
 
     def refresh_target(self, state: TrainState) -> TrainState:
         return refresh_target(self, state)
+
+    def policy(self, state: TrainState, *, beta: float) -> Policy:
+        return policy(self, state, beta=beta)
+
+    def search(
+        self,
+        state: TrainState,
+        key: Key,
+        states: PyTree,
+        *,
+        beta: float = 0.0,
+        num_simulations: int | None = None,
+    ) -> SearchOutput:
+        """Searches a batch of states as evaluation does, and returns the trees too."""
+        return search(self, state, key, states, beta=beta, num_simulations=num_simulations)
 
     def evaluate(self, state: TrainState, key: Key, *, episodes: int, beta: float) -> EvaluationResult:
         return evaluate(self, state, key, episodes=episodes, beta=beta)

@@ -58,7 +58,7 @@ def batch_loss(
 
     On several devices it is the contribution of this one: contributions and their gradients sum to the whole.
     """
-    heads, reward_range = world_model.heads(networks), world_model.reward_range(networks)
+    heads, return_range = world_model.heads(networks), world_model.return_range(networks)
 
     def one(trajectory: Trajectory, target: Targets) -> tuple[Losses, Array, Array, Array]:
         over = trajectory.terminated[:, 0] | trajectory.truncated[:, 0]
@@ -68,12 +68,12 @@ def batch_loss(
             value=_losses(heads.value, raw.value, target.value),
             policy=_losses(heads.policy, raw.policy, target.policy),
             exploration=_losses(heads.exploration, raw.exploration, target.exploration),
-            ube=_losses(heads.ube, raw.ube, target.ube / reward_range**2),
+            ube=_losses(heads.ube, raw.ube, target.ube / return_range**2),
             reward=_losses(heads.reward, unroll.reward, target.reward),
             continuation=_losses(heads.continuation, unroll.continuation, 1.0 - target.terminated),
             consistency=unroll.consistency,
         )
-        estimate = jax.vmap(lambda raw: decode(heads, raw, reward_range**2))(raw)
+        estimate = jax.vmap(lambda raw: decode(heads, raw, return_range**2))(raw)
         value_error = jnp.abs(estimate.value - target.value)
         std_error = jnp.abs(_std(estimate.ube) - _std(target.ube))
         return losses, value_error, std_error, unroll.valid
@@ -85,17 +85,17 @@ def batch_loss(
 
     names = [field.name for field in dataclasses.fields(Losses)]
     total = sum(getattr(weights, name) * getattr(losses, name) for name in names)
-    trust = 0.5 + jax.nn.sigmoid(-weights.uncertainty_weight * _std(targets.ube) / reward_range)
+    trust = 0.5 + jax.nn.sigmoid(-weights.uncertainty_weight * _std(targets.ube) / return_range)
     weighted = mean(importance[:, None] * trust * total)
-    clipped = mean(clipped_targets(heads, targets, reward_range))
+    clipped = mean(clipped_targets(heads, targets, return_range))
     return weighted, LossStats(weighted, jax.tree.map(mean, losses), value_error, std_error, clipped)
 
 
-def clipped_targets(heads: Networks, targets: Targets, reward_range: Scalar) -> Float[Array, "*B"]:
+def clipped_targets(heads: Networks, targets: Targets, return_range: Scalar) -> Float[Array, "*B"]:
     """Returns 1 for each state with a target of value, variance or reward that its head cannot represent, else 0."""
     pairs = (
         (heads.value, targets.value),
-        (heads.ube, targets.ube / reward_range**2),
+        (heads.ube, targets.ube / return_range**2),
         (heads.reward, targets.reward),
     )
     clipped = jnp.zeros(targets.value.shape, bool)

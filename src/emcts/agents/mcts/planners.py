@@ -82,7 +82,7 @@ class Planner(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class _SearchPlanner(abc.ABC):
+class SearchPlanner(abc.ABC):
     """A planner that is one search of the library. `exploring_prior` is the prior of episodes that explore."""
 
     num_simulations: int
@@ -129,7 +129,7 @@ class _SearchPlanner(abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True)
-class Puct(_SearchPlanner):
+class Puct(SearchPlanner):
     """MuZero's search, EPUCT with `beta`.
 
     Episodes that explore take the most visited action; the others sample one by visits.
@@ -159,7 +159,7 @@ class Puct(_SearchPlanner):
 
 
 @dataclasses.dataclass(frozen=True)
-class Uct(_SearchPlanner):
+class Uct(SearchPlanner):
     """EUCT: no prior and no normalisation of values, the most visited action.
 
     The confidence bound counts `c` times the unit of the return.
@@ -170,11 +170,11 @@ class Uct(_SearchPlanner):
     def search(
         self, key: Key, model: PlanningModel[PyTree], states: PyTree, params: ExplorationParams
     ) -> SearchOutput:
-        return self._run(emcts.uct_policy, key, model, states, params, c=self.c * model.reward_range)
+        return self._run(emcts.uct_policy, key, model, states, params, c=self.c * model.return_range)
 
 
 @dataclasses.dataclass(frozen=True)
-class Gumbel(_SearchPlanner):
+class Gumbel(SearchPlanner):
     """Gumbel MuZero's search, its epistemic form with `beta`. A `gumbel_scale` of 0 removes the noise."""
 
     exploring_prior: Prior = exploration_prior

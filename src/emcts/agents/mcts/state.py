@@ -14,10 +14,14 @@ from emcts.types import Key, Replaceable, record
 
 @record
 class RunningEpisodes(Replaceable):
-    """The current state of each parallel episode, and its return so far."""
+    """The current state of each parallel episode, and its return so far.
+
+    `discounted` is the sum of its rewards with the last one in full and those before it discounted.
+    """
 
     state: PyTree  # [E]
     episode_return: Float[Array, "E"]
+    discounted: Float[Array, "E"]
 
 
 @record
@@ -58,7 +62,7 @@ def init(agent: Agent, key: Key, env_params: PyTree) -> TrainState:
         target=networks,
         optimiser=agent.optimiser.init(networks),
         novelty=agent.world_model.novelty.init(novelty_key),
-        episodes=RunningEpisodes(state, jnp.zeros(num_envs)),
+        episodes=RunningEpisodes(state, jnp.zeros(num_envs), jnp.zeros(num_envs)),
         replay=replays.init(example, agent.replay_rows),
         log=new_log(env),
     )

@@ -228,7 +228,7 @@ class Reanalyse:
 
     A `beta` below 0 makes them pessimistic. A `fraction` of the policy targets is searched anew, the others are those
     of acting. `exploration_beta` and `exploration_temperature` shape the target of the exploration policy, a softmax
-    over `q + beta * std` of the legal actions, in units of the reward range. `exploring` is the search of UBE rules
+    over `q + beta * std` of the legal actions, in units of the return range. `exploring` is the search of UBE rules
     that explore, with that beta.
     """
 
@@ -255,16 +255,16 @@ class Reanalyse:
 
     def search(self, key: Key, model: PlanningModel[PyTree], states: PyTree) -> SearchEstimate:
         params = ExplorationParams.constant(states, beta=self.beta)
-        return self._estimate(self.planner(key, model, states, params), model.reward_range)
+        return self._estimate(self.planner(key, model, states, params), model.return_range)
 
     def explore(self, key: Key, model: PlanningModel[PyTree], states: PyTree) -> SearchEstimate:
         params = ExplorationParams.constant(states, beta=self.exploration_beta, exploring=True)
-        return self._estimate(self.exploring(key, model, states, params), model.reward_range)
+        return self._estimate(self.exploring(key, model, states, params), model.return_range)
 
-    def _estimate(self, plan: Plan, reward_range: Scalar) -> SearchEstimate:
+    def _estimate(self, plan: Plan, return_range: Scalar) -> SearchEstimate:
         chosen = jnp.take_along_axis(plan.qvalues, plan.action[:, None], axis=-1)[:, 0]
         scores = plan.qvalues + self.exploration_beta * plan.qvalue_stds
-        scores = scores / (self.exploration_temperature * reward_range)
+        scores = scores / (self.exploration_temperature * return_range)
         return SearchEstimate(
             value=chosen,
             policy=plan.policy,

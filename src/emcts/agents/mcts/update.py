@@ -31,7 +31,7 @@ from emcts.training.log import log_updates
 from emcts.training.replay import Sample
 from emcts.types import Key, Replaceable, record
 
-LEAST_PRIORITY = 1e-3  # in units of the reward range, as all of them
+LEAST_PRIORITY = 1e-3  # in units of the return range, as all of them
 
 T = TypeVar("T")
 
@@ -125,7 +125,7 @@ def update(agent: Agent, state: TrainState, batch: TrainingBatch, key: Key) -> t
     local_std = jnp.sqrt(jnp.maximum(batch.targets.local_variance, 0))
     errors = parallel.gather((stats.value_error, stats.std_error, local_std), axis=1)
     stats = stats.replace(value_error=errors[0], std_error=errors[1])
-    unit = agent.world_model.reward_range(state.networks)
+    unit = agent.world_model.return_range(state.networks)
     priorities = agent.replay.priority(*(error[..., 0].reshape(-1) / unit for error in errors))
     priorities = priorities + LEAST_PRIORITY
     state = state.replace(

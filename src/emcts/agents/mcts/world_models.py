@@ -4,24 +4,35 @@ import dataclasses
 import math
 from collections.abc import Callable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree, Shaped
 
-from emcts.agents.novelty import ESTIMATORS, EstimatorInputs, Reads, make_estimator
+from emcts.agents.novelty import (
+    ESTIMATORS,
+    OBSERVATION_FEATURES,
+    EstimatorInputs,
+    Reads,
+    make_estimator,
+)
 from emcts.agents.settings import LearnedModelSettings, NetworkSettings, Settings
 from emcts.agents.task import Task, observe
 from emcts.envs.base import AnyEnvironment, FiniteEnvironment, is_on_host
+from emcts.envs.rollout import random_states
 from emcts.models.beyond_known import BeyondKnownPlanning
 from emcts.models.codecs import support
+from emcts.models.encoders import Encoder, InputSpec, Spec, own_encoder
 from emcts.models.evaluators import (
     NetworkEvaluator,
     NoNovelty,
     NoveltyInput,
+    Observe,
     TabularEvaluator,
     all_states,
     pair_index,
 )
+from emcts.models.layers import Projected
 from emcts.models.learned.local_uncertainty import (
     EnsembleDisagreement,
     LatentNovelty,
@@ -38,13 +49,14 @@ from emcts.models.learned.networks import (
     abstracted_networks,
     anchored_networks,
 )
-from emcts.models.networks import HeadSpec, InputSpec, make_encoder, make_networks
+from emcts.models.networks import ENCODERS, TORSOS, HeadSpec, encoded_networks, indexed_networks
 from emcts.models.simulator import LeafFactor, SimulatorModel
 from emcts.models.statistics import Statistics, new_statistics, with_statistics
-from emcts.models.ube import horizon_factor
+from emcts.models.ube import horizon_factor, single_step_factor
 from emcts.models.world_model import WorldModel
 from emcts.novelty import Fitted, Novelty
 from emcts.registry import lookup
+from emcts.training.learner import check_positive
 from emcts.types import Key
 
 NUM_PROBES = 256  # inputs that a learned novelty estimator is normalised by, if states are not finite
@@ -102,21 +114,21 @@ def _max_variance(settings: AnySettings) -> float:
 
 
 def _fixed_range(settings: AnySettings) -> float | None:
-    given: float | None = settings.novelty.reward_range
+    given: float | None = settings.novelty.return_range
     if given is not None and not 0 < given < math.inf:
         raise ValueError(
-            f"novelty.reward_range is {given}: give a positive number, or leave it out to follow the rewards"
+            f"novelty.return_range is {given}: give a positive number, or leave it out to follow the rewards"
         )
     return given
 
 
-def _new_statistics(settings: AnySettings) -> Statistics | None:
-    return new_statistics(follow_rewards=settings.novelty.reward_range is None)
-
-
-def _novelty_input(task: Task, settings: AnySettings) -> NoveltyInput:
-    inputs, name = task.novelty_inputs, settings.novelty.input
-    return lookup(inputs, next(iter(inputs)) if name is None else name, "novelty.input")
+def _new_statistics(settings: AnySettings, spec: Spec) -> Statistics | None:
+    """The statistics of new networks. An index is read as it is."""
+    indexed = isinstance(spec, InputSpec) and spec.is_indexed
+    return new_statistics(
+        follow_returns=settings.novelty.return_range is None,
+        observed=spec if settings.model.normalise_observations and not indexed else None,
+    )
 
 
 def simulator(task: Task, settings: AnySettings, *, uncertainty: bool) -> tuple[WorldModel[PyTree], Networks]:
@@ -127,21 +139,43 @@ def simulator(task: Task, settings: AnySettings, *, uncertainty: bool) -> tuple[
             "take --agent mz, mz-ube, e-mz or bdqn"
         )
     model: NetworkSettings = settings.model
-    heads, spec = _heads(task, settings, uncertainty), task.input_spec
+    heads = _heads(task, settings, uncertainty)
     novelty = _simulator_novelty(task, settings) if uncertainty else NoNovelty()
     world_model = SimulatorModel(
         TabularEvaluator(novelty)
         if task.is_finite
-        else NetworkEvaluator(novelty, observe, _novelty_input(task, settings)),
+        else NetworkEvaluator(novelty, observe, task.novelty_input(settings.novelty.input)),
         settings.search.discount,
         _leaf_factor(task, settings),
         _max_variance(settings),
         _fixed_range(settings),
     )
-    return world_model, lambda key: with_statistics(
-        make_networks(spec, heads, width=model.width, channels=model.channels, key=key),
-        _new_statistics(settings),
-    )
+    networks = _simulator_networks(task, model, heads)
+    return world_model, lambda key: with_statistics(networks(key), _new_statistics(settings, task.input_spec))
+
+
+def _simulator_networks(task: Task, model: NetworkSettings, heads: HeadSpec) -> Networks:
+    """A user's encoder with heads, look-ups in a finite environment, else layers by the shape of the observation."""
+    check_positive(model, "model", "width", "depth", "channels")
+    env, widths = task.env, (model.width,) * model.depth
+    num_pairs = env.num_states * env.num_actions if isinstance(env, FiniteEnvironment) else None
+    if task.encoder is not None:
+        encoder = own_encoder(task.encoder, task.input_spec)
+
+        def encoded(key: Key) -> PyTree:
+            encoder_key, heads_key = jax.random.split(key)
+            size, module = encoder.size, encoder(encoder_key)
+            return encoded_networks(
+                module, size, heads, width=model.width, num_pairs=num_pairs, key=heads_key
+            )
+
+        return encoded
+    if isinstance(env, FiniteEnvironment):
+        num_states: int = env.num_states
+        return lambda key: indexed_networks(num_states, heads, widths=widths, key=key)
+    make = lookup(TORSOS, model.torso, "model.torso")
+    spec = task.input_spec
+    return lambda key: make(spec, heads, widths=widths, channels=model.channels, key=key)
 
 
 def _simulator_novelty(task: Task, settings: AnySettings) -> Novelty:
@@ -152,9 +186,14 @@ def _simulator_novelty(task: Task, settings: AnySettings) -> Novelty:
             InputSpec(num_indices=pairs), settings.steps, probes=lambda key: jnp.arange(pairs)
         )
     else:
-        look = _novelty_input(task, settings)
-        shape = jax.eval_shape(lambda state: look(env, state), task.example_state()).shape
-        inputs = EstimatorInputs(InputSpec(shape), settings.steps)
+        look = task.novelty_input(settings.novelty.input)
+        size = jax.eval_shape(lambda state: look(env, state), task.example_state()).size
+        inputs = EstimatorInputs(
+            InputSpec((size,)),
+            settings.steps,
+            probes=lambda key: jax.vmap(lambda state: look(env, state))(random_states(env, key)),
+            features=OBSERVATION_FEATURES,
+        )
     return make_estimator(settings.novelty, inputs)
 
 
@@ -163,20 +202,23 @@ def learned(task: Task, settings: AnySettings, *, uncertainty: bool) -> tuple[Wo
     latents = lookup(LATENTS, settings.model.kind, "model.kind")(
         task, settings, _heads(task, settings, uncertainty)
     )
-    steps_left = _steps_left(task, settings)
+    single = settings.novelty.leaf_horizon == "single"
     uncertainties = _local_uncertainty(task, settings, latents) if uncertainty else LatentNovelty(NoNovelty())
     world_model = LearnedModel(
         uncertainties,
         latents.loss,
         latents.observe,
         settings.search.discount,
-        steps_left=steps_left,
+        steps_left=unknown_horizon if single else _steps_left(task, settings),
         max_variance=_max_variance(settings),
         tabular=task.is_finite,
         wrap=_beyond_known(settings) if settings.model.beyond_known else unwrapped,
         fixed_range=_fixed_range(settings),
+        leaf_factor=single_step_factor if single else horizon_factor,
     )
-    return world_model, lambda key: with_statistics(latents.networks(key), _new_statistics(settings))
+    return world_model, lambda key: with_statistics(
+        latents.networks(key), _new_statistics(settings, latents.spec)
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,7 +227,8 @@ class Latents:
 
     size: int
     loss: ValueEquivalent
-    observe: NoveltyInput
+    observe: Observe
+    spec: Spec  # of what is observed
     networks: Networks
     encode: NoveltyInput | None
 
@@ -197,28 +240,47 @@ def _sizes(model: LearnedModelSettings) -> Sizes:
 def _abstracted(task: Task, settings: AnySettings, heads: HeadSpec) -> Latents:
     model, spec = settings.model, task.input_spec
 
+    check_positive(model, "model", "latent", "channels")
+    encoder = _representation(task, model)
+
     def networks(key: Key) -> PyTree:
         encoder_key, rest_key = jax.random.split(key)
-        encoder = make_encoder(
-            spec, model.representation, model.latent, channels=model.channels, key=encoder_key
-        )
-        return abstracted_networks(encoder, heads, sizes=_sizes(model), key=rest_key)
+        return abstracted_networks(encoder(encoder_key), heads, sizes=_sizes(model), key=rest_key)
 
     loss = Consistent() if settings.loss.consistency else ValueEquivalent()
-    return Latents(model.latent, loss, observe, networks, None)
+    return Latents(model.latent, loss, observe, spec, networks, None)
+
+
+def _representation(task: Task, model: LearnedModelSettings) -> Callable[[Key], Encoder]:
+    """A user's encoder with a linear layer to the latent state, else layers by the shape of the observation."""
+    spec, latent = task.input_spec, model.latent
+    if task.encoder is None:
+        make = lookup(ENCODERS, model.torso, "model.torso")
+        return lambda key: make(spec, model.representation, latent, channels=model.channels, key=key)
+    encoder = own_encoder(task.encoder, spec)
+
+    def projected(key: Key) -> Encoder:
+        encoder_key, last_key = jax.random.split(key)
+        return Projected(encoder(encoder_key), eqx.nn.Linear(encoder.size, latent, key=last_key))
+
+    return projected
 
 
 def _anchored(task: Task, settings: AnySettings, heads: HeadSpec) -> Latents:
     anchor = task.anchor
     if anchor is None:
-        raise ValueError("this task has no anchored model: take --model.kind abstracted")
+        raise ValueError(
+            "an anchored model predicts what is observed, which is too large here, or an index: "
+            "take --model.kind abstracted"
+        )
     if not settings.loss.consistency:
         raise ValueError("loss.consistency alone trains an anchored model: give a number above 0")
 
     def networks(key: Key) -> PyTree:
         return anchored_networks(anchor.size, heads, sizes=_sizes(settings.model), key=key)
 
-    return Latents(anchor.size, Anchored(), anchor.encode, networks, anchor.encode)
+    encode = None if settings.model.normalise_observations else anchor.encode
+    return Latents(anchor.size, Anchored(), anchor.encode, InputSpec((anchor.size,)), networks, encode)
 
 
 LATENTS = {"abstracted": _abstracted, "anchored": _anchored}
@@ -252,7 +314,7 @@ def _local_uncertainty(task: Task, settings: AnySettings, latents: Latents) -> L
 def _transition_input(task: Task, settings: AnySettings) -> Callable[..., Shaped[Array, "..."]]:
     if task.is_finite:
         return lambda env, before, action, after: pair_index(env, before, action)
-    look = _novelty_input(task, settings)
+    look = task.novelty_input(settings.novelty.input)
     return lambda env, before, action, after: look(env, after)
 
 
@@ -274,7 +336,7 @@ def _beyond_known(settings: AnySettings) -> Wrapper:
     unseen = settings.novelty.unseen_variance
     return lambda model: BeyondKnownPlanning(
         model,
-        r_max=math.sqrt(unseen) * model.reward_range,
+        r_max=math.sqrt(unseen) * model.return_range,
         gamma=settings.search.discount,
-        unknown_at=unseen / 2 * model.reward_range**2,
+        unknown_at=unseen / 2 * model.return_range**2,
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from emcts.agents.bdqn.settings import BdqnSettings
+from emcts.agents.novelty import default_kind
 from emcts.agents.presets import gumbel
 from emcts.agents.settings import (
     EvaluationSettings,
@@ -22,45 +23,58 @@ from emcts.agents.task import EnvOptions, Task
 SettingsT = TypeVar("SettingsT")
 
 STEPS = 100_000
-SCHEDULE = ScheduleSettings(num_envs=8, rollout_length=16, updates=4, warmup_steps=256)
-EVALUATION = EvaluationSettings(every=2_560, episodes=8)
+SEARCH = replace(gumbel.SEARCH, simulations=16, discount=0.99)
+NOVELTY = replace(gumbel.NOVELTY, kind=None, return_range=None, max_variance=None)
+TARGETS = replace(gumbel.TARGETS, value_steps=5)
+REPLAY = ReplaySettings(batch_size=128, priority="value-error")
+SCHEDULE = ScheduleSettings(num_envs=8, rollout_length=8, updates=8, warmup_steps=256)
+EVALUATION = EvaluationSettings(every=2_048, episodes=8)
 
 SIMULATOR = Settings(
     steps=STEPS,
     env=EnvOptions(),
-    model=NetworkSettings(width=64, support="wide"),
-    search=replace(gumbel.SEARCH, simulations=16),
+    model=NetworkSettings(torso="shared", width=128, normalise_observations=True, support="wide"),
+    search=SEARCH,
     exploration=gumbel.EXPLORATION,
-    novelty=replace(gumbel.NOVELTY, kind=None, reward_range=None, max_variance=None, leaf_horizon=None),
-    targets=gumbel.TARGETS,
-    replay=ReplaySettings(batch_size=256, priority="value-error"),
+    novelty=NOVELTY,
+    targets=TARGETS,
+    replay=REPLAY,
     schedule=SCHEDULE,
     evaluation=EVALUATION,
 )
-"""For az, az-ube and e-az."""
+"""For az, az-ube and e-az. Values are n-step returns: docs/notes/any-environment.md has what else was tried."""
 
 LEARNED = Settings(
     steps=STEPS,
     env=EnvOptions(),
     model=LearnedModelSettings(
-        latent=64, representation=(64,), dynamics=(64, 64), heads=(64,), ube_head=(64,), support="wide"
+        kind=None,
+        torso="shared",
+        normalise_observations=True,
+        latent=128,
+        representation=(128,),
+        dynamics=(256, 256),
+        heads=(128, 128),
+        ube_head=(128, 128),
+        support="wide",
     ),
-    search=replace(gumbel.SEARCH, simulations=16),
+    search=SEARCH,
     exploration=gumbel.EXPLORATION,
     novelty=replace(
         gumbel.DISAGREEMENT,
         kind=None,
-        reward_range=None,
+        return_range=None,
         max_variance=None,
-        leaf_horizon=None,
-        ensemble_hidden=(64, 64),
+        leaf_horizon="single",
+        power=2.0,
+        saturation=0.4,
     ),
-    targets=gumbel.TARGETS,
-    replay=ReplaySettings(batch_size=64, sequence=5, priority="value-error"),
+    targets=TARGETS,
+    replay=replace(REPLAY, batch_size=64, sequence=5),
     schedule=SCHEDULE,
     evaluation=EVALUATION,
 )
-"""For mz, mz-ube and e-mz."""
+"""For mz, mz-ube and e-mz. The model predicts observations if they are small, else latent states."""
 
 BDQN = BdqnSettings(steps=STEPS, env=EnvOptions(), evaluation=EVALUATION)
 
@@ -87,11 +101,11 @@ def fill_open(settings: SettingsT, task: Task) -> SettingsT:
         filled = _fill(filled, "env", deterministic=task.is_deterministic)
     if not isinstance(filled, Settings):
         return filled
+    if isinstance(filled.model, LearnedModelSettings):
+        filled = _fill(filled, "model", kind=_model_kind(task))
     return _fill(
-        filled,
+        _with_estimator(filled, task),
         "novelty",
-        kind=_novelty_kind(filled, task),
-        leaf_horizon=_leaf_horizon(filled),
         max_variance=1.0 if task.bounded_returns else None,
     ).with_table_bits()
 
@@ -108,12 +122,17 @@ def default_settings(task: Task, steps: int) -> Settings[EnvOptions, NetworkSett
     return fill_open(replace(SIMULATOR, steps=steps), task)
 
 
-def _novelty_kind(settings: Settings[Any, Any], task: Task) -> str:
-    """Counts where states are few; of other states a hash of the observation, or of latent ones an ensemble."""
-    if isinstance(settings.model, LearnedModelSettings):
-        return "ensemble"
-    return "counts" if task.is_finite else "hash-counts"
+def _with_estimator(settings: Settings[Any, Any], task: Task) -> Settings[Any, Any]:
+    """The settings with an estimator of novelty that suits the observation, where they leave it open."""
+    novelty = settings.novelty
+    if novelty.kind is not None and None not in (novelty.hash, novelty.bins):
+        return settings
+    learned = isinstance(settings.model, LearnedModelSettings)
+    changes = default_kind(task, learned=learned, kind=novelty.kind, input_name=novelty.input)
+    filled: Settings[Any, Any] = _fill(settings, "novelty", **changes)
+    return filled
 
 
-def _leaf_horizon(settings: Settings[Any, Any]) -> str:
-    return "endless" if isinstance(settings.model, LearnedModelSettings) else "single"
+def _model_kind(task: Task) -> str:
+    """Observations stay what they are while a representation changes: novelty of them is more reliable."""
+    return "abstracted" if task.anchor is None or task.encoder is not None else "anchored"

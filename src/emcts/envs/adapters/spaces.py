@@ -57,6 +57,11 @@ class Part:
     def name(self) -> str:
         return "/".join(map(str, self.path))
 
+    @property
+    def is_copied(self) -> bool:
+        """Whether the array is the observation itself, and not a one-hot vector."""
+        return self.write is _copy
+
 
 @dataclasses.dataclass(frozen=True)
 class Encoder:

@@ -1,18 +1,15 @@
 """The specs of a user's sweep: agents, and all combinations of the values of some settings."""
 
 import dataclasses
-import io
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
-import tyro
-
-from emcts.experiments.setting_paths import ENV_ARGUMENTS, STEPS
+from emcts.experiments.setting_paths import STEPS
+from emcts.experiments.setting_values import Types, full_path, parse_setting, setting_types, short_path
 from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.registry import lookup
 from emcts.runs.folder import file_name
@@ -20,8 +17,6 @@ from emcts.training.catalogue import Catalogue
 
 DEFAULT_SEEDS = 4
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-NONE = "none"  # the value None of a setting: TOML has no word for it
-WORDS: Mapping[str, object] = {NONE: None, "None": None, "True": True, "False": False}  # of arguments
 
 
 @dataclass(frozen=True)
@@ -100,13 +95,13 @@ def _specs(grid: Grid, prefix: str, catalogue: Catalogue) -> Iterator[RunSpec]:
     presets = catalogue.presets(grid.environment, grid.agent)
     preset = presets[0] if grid.preset is None else grid.preset
     lookup(dict.fromkeys(presets), preset, f"preset of {grid.agent} in {grid.environment}")
-    hints = _hints(catalogue.settings(grid.environment, grid.agent, grid.preset))
+    types = setting_types(catalogue.settings(grid.environment, grid.agent, grid.preset))
     settings = {
-        _full_path(path, hints): _parsed(value, path, "settings", hints)
+        full_path(path, types): _parsed(value, path, "settings", types)
         for path, value in grid.settings.items()
     }
     values = {
-        _full_path(path, hints): [_parsed(value, path, "grid", hints) for value in several]
+        full_path(path, types): [_parsed(value, path, "grid", types) for value in several]
         for path, several in grid.values.items()
     }
     if both := sorted(settings.keys() & values.keys()):
@@ -117,7 +112,7 @@ def _specs(grid: Grid, prefix: str, catalogue: Catalogue) -> Iterator[RunSpec]:
         settings[STEPS] = grid.steps
     for combination in itertools.product(*values.values()):
         point = dict(zip(values, combination, strict=True))
-        parts = (f"{slug(_short_path(path))}-{_value_slug(value)}" for path, value in point.items())
+        parts = (f"{slug(short_path(path))}-{_value_slug(value)}" for path, value in point.items())
         name = "-".join([prefix, *parts])
         spec = RunSpec(
             name, name, grid.environment, grid.agent, grid.seeds, preset, grid.preset, {**settings, **point}
@@ -128,54 +123,11 @@ def _specs(grid: Grid, prefix: str, catalogue: Catalogue) -> Iterator[RunSpec]:
         yield spec if size is None else dataclasses.replace(spec, seeds_per_run={"cpu": size, "gpu": size})
 
 
-def _hints(settings: Any, path: str = "") -> dict[str, Any]:
-    """Returns the type of every setting by its dotted path."""
-    hints = get_type_hints(type(settings))
-    found: dict[str, Any] = {}
-    for setting in dataclasses.fields(settings):
-        value = getattr(settings, setting.name)
-        if dataclasses.is_dataclass(value):
-            found |= _hints(value, f"{path}{setting.name}.")
-        else:
-            found[path + setting.name] = hints[setting.name]
-    return found
-
-
-def _full_path(path: str, hints: Mapping[str, Any]) -> str:
-    """Returns `env.size` of a reference as `env.arguments.size`: its arguments are no settings of their own."""
-    group, _, name = path.partition(".")
-    if group == "env" and path not in hints and ENV_ARGUMENTS in hints and not path.startswith(ENV_ARGUMENTS):
-        return f"{ENV_ARGUMENTS}.{name}"
-    return path
-
-
-def _short_path(path: str) -> str:
-    """Returns the path of an argument without the group: names of runs are long enough."""
-    return f"env.{path.removeprefix(ENV_ARGUMENTS + '.')}" if path.startswith(f"{ENV_ARGUMENTS}.") else path
-
-
-def _parsed(value: object, path: str, table: str, hints: Mapping[str, Any]) -> Any:
-    if _full_path(path, hints).startswith(f"{ENV_ARGUMENTS}."):
-        return WORDS.get(value, value) if isinstance(value, str) else value
+def _parsed(value: object, path: str, table: str, types: Types) -> Any:
     with error_prefix(f"{table}.{path}"):
         if path == STEPS:
             raise ValueError("write it as the key steps, which may grow later")
-        if group := [other for other in hints if other.startswith(f"{path}.")]:
-            raise ValueError(f"expected a single setting of this group, one of {', '.join(group)}")
-        return _parse(value, lookup(hints, path, "setting"))
-
-
-def _parse(value: object, hint: Any) -> Any:
-    """Parses a value as the command line does for a setting of this type; a list is several words of it."""
-    if value == NONE and NoneType in get_args(hint):
-        return None
-    words = [str(part) for part in value] if isinstance(value, list | tuple) else [str(value)]
-    try:
-        with redirect_stderr(io.StringIO()), redirect_stdout(io.StringIO()):
-            return tyro.cli(hint, args=words)
-    except SystemExit:
-        name = str(hint).replace("typing.", "") if get_args(hint) else hint.__name__
-        raise ValueError(f"expected {name}, got {value!r}") from None
+        return parse_setting(path, value, types)
 
 
 def slug(path: str) -> str:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.envs.base import AnyEnvironment, FiniteEnvironment
-from emcts.models.evaluators import NoNovelty, NoveltyInput, StateEstimate, Transition, all_states, decode
+from emcts.models.evaluators import NoNovelty, Observe, StateEstimate, Transition, all_states, decode
 from emcts.models.learned.local_uncertainty import (
     LatentNovelty,
     LocalUncertainty,
@@ -18,7 +18,7 @@ from emcts.models.learned.local_uncertainty import (
     with_action,
 )
 from emcts.models.networks import Head, Networks
-from emcts.models.statistics import Statistics, reward_range, update_statistics
+from emcts.models.statistics import Statistics, normalise, normalises, return_range, update_statistics
 from emcts.models.ube import horizon_factor, leaf_variance
 from emcts.models.world_model import PlanningModel, Prior, Unroll, WorldModel
 from emcts.novelty import Novelty
@@ -41,7 +41,7 @@ Wrapper = Callable[[PlanningModel[PyTree]], PlanningModel[PyTree]]
 class ModelNetworks(eqx.Module):
     """The networks of a learned model. Heads read latent states; reward and continuation also read the action."""
 
-    representation: Callable[[Array], Latent]
+    representation: Callable[[PyTree], Latent]
     dynamics: Callable[[Array], Latent]
     heads: Networks
     statistics: Statistics | None = None
@@ -77,12 +77,12 @@ class LearnedPlanningModel:
     novelty: PyTree
 
     @property
-    def reward_range(self) -> Scalar:
-        return self.world_model.reward_range(self.networks)
+    def return_range(self) -> Scalar:
+        return self.world_model.return_range(self.networks)
 
     @property
     def _largest_variance(self) -> Scalar:
-        return self.world_model.max_variance * self.reward_range**2
+        return self.world_model.max_variance * self.return_range**2
 
     def root(self, states: PyTree, prior: Prior) -> RootFnOutput:
         nodes = jax.vmap(self._represent)(states)
@@ -118,7 +118,7 @@ class LearnedPlanningModel:
 
     def _estimate(self, latent: Latent) -> StateEstimate:
         heads = self.networks.heads
-        return decode(heads, heads.outputs(latent), self.reward_range**2)
+        return decode(heads, heads.outputs(latent), self.return_range**2)
 
     def _steps(
         self, nodes: LatentState, actions: Int[Array, "B"], key: Key
@@ -133,13 +133,13 @@ class LearnedPlanningModel:
         pair = with_action(node.latent, action, self.env.num_actions)
         carry = uncertainty.step_carry(self.env, node.carry, action, key)
         transition = PlannedTransition(node.latent, action, node.carry, carry)
-        variance_unit = self.reward_range**2
+        variance_unit = self.return_range**2
         eta = variance_unit * uncertainty.variance(self.env, self.novelty, transition)
         after = LatentState(self.networks.dynamics(pair), carry, jnp.maximum(node.steps_left - 1, 0))
         estimate = self._estimate(after.latent)
         reward = _required(heads.reward, "reward")
         continuation = _required(heads.continuation, "continuation")
-        factor = horizon_factor(model.discount, after.steps_left)
+        factor = model.leaf_factor(model.discount, after.steps_left)
         out = RecurrentFnOutput(
             reward=reward.codec.decode(reward(pair)),
             discount=model.discount * continuation.codec.decode(continuation(pair)),
@@ -168,18 +168,20 @@ class LearnedModel:
     `observe` gives what the representation reads of a state. `steps_left` bounds for how many steps uncertainty can
     accumulate behind a leaf: the number of remaining steps is known. With `tabular`, estimates of every state are
     computed once. `wrap` is applied to each planning model, for rules such as that of appendix B. Variances are in
-    units of the squared `fixed_range`; None is the range of the rewards that was seen.
+    units of the squared `fixed_range`; None is the range of the returns that was seen. `leaf_factor` is the leaf rule's
+    `c`, given the discount and the steps left.
     """
 
     local_uncertainty: LocalUncertainty
     dynamics_loss: DynamicsLoss
-    observe: NoveltyInput
+    observe: Observe
     discount: float
     steps_left: StepsLeft = unknown_horizon
     max_variance: float = float("inf")
     tabular: bool = False
     wrap: Wrapper = unwrapped
     fixed_range: float | None = 1.0
+    leaf_factor: Callable[[float, Float[Array, "*B"] | Int[Array, "*B"]], Float[Array, "*B"]] = horizon_factor
 
     def __post_init__(self) -> None:
         if self.discount == 1 and self.steps_left is unknown_horizon:
@@ -203,11 +205,11 @@ class LearnedModel:
     def heads(self, networks: ModelNetworks) -> Networks:
         return networks.heads
 
-    def reward_range(self, networks: ModelNetworks) -> Scalar:
-        return reward_range(networks, self.fixed_range)
+    def return_range(self, networks: ModelNetworks) -> Scalar:
+        return return_range(networks, self.fixed_range)
 
     def encode(self, env: AnyEnvironment, networks: ModelNetworks, state: PyTree) -> Latent:
-        return networks.representation(self.observe(env, state))
+        return networks.representation(normalise(networks.statistics, self.observe(env, state)))
 
     def planning_models(
         self, env: AnyEnvironment, networks: ModelNetworks
@@ -259,9 +261,16 @@ class LearnedModel:
         return self.local_uncertainty.update(env, encode, novelty, transitions)
 
     def update_statistics(
-        self, env: AnyEnvironment, networks: ModelNetworks, transitions: Transition
+        self,
+        env: AnyEnvironment,
+        networks: ModelNetworks,
+        transitions: Transition,
+        returns: Float[Array, "B"],
     ) -> ModelNetworks:
-        return update_statistics(networks, transitions.reward)
+        if not normalises(networks):
+            return update_statistics(networks, returns)
+        observed = jax.vmap(lambda state: self.observe(env, state))(transitions.before)
+        return update_statistics(networks, returns, observed)
 
     def record_rewards(self, env: AnyEnvironment, novelty: PyTree, transitions: Transition) -> PyTree:
         return self.local_uncertainty.record_rewards(env, novelty, transitions)

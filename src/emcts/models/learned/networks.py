@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from emcts.models.codecs import Codec, Continuation, Policy
 from emcts.models.layers import mlp
@@ -52,9 +52,9 @@ class Standardised(eqx.Module):
     Scaled to the range from 0 to 1 instead, as in MuZero, all states would have most of their length in common.
     """
 
-    body: Callable[[Array], Float[Array, "latent"]]
+    body: Callable[[PyTree], Float[Array, "latent"]]
 
-    def __call__(self, x: Array) -> Float[Array, "latent"]:
+    def __call__(self, x: PyTree) -> Float[Array, "latent"]:
         raw = self.body(x)
         return (raw - jnp.mean(raw)) / jnp.sqrt(jnp.var(raw) + 1e-5)
 
@@ -71,7 +71,7 @@ class Sizes:
 
 
 def abstracted_networks(
-    encoder: Callable[[Array], Float[Array, "latent"]], heads: HeadSpec, *, sizes: Sizes, key: Key
+    encoder: Callable[[PyTree], Float[Array, "latent"]], heads: HeadSpec, *, sizes: Sizes, key: Key
 ) -> ModelNetworks:
     """Makes the networks of an abstracted model. Outputs of `encoder` and of the dynamics are standardised."""
     dynamics_key, heads_key = jax.random.split(key)

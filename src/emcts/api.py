@@ -1,0 +1,207 @@
+"""Training and using agents from Python: what `emcts train` and `emcts resume` do, and acting with what was learned.
+
+run = emcts.train(FourRooms(size=12), agent="e-az", seeds=4, steps=30_000, time_limit=200, out="runs/rooms")
+agent = emcts.load("runs/rooms", env=FourRooms(size=12))
+action = agent.act(state, key)
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+from rich.console import Console
+
+from emcts.agents.catalogue import Registered
+from emcts.agents.env_objects import catalogue_of_run, name_env
+from emcts.agents.trained import TrainedAgent, of_seed
+from emcts.envs.references import is_reference
+from emcts.experiments.setting_paths import STEPS
+from emcts.experiments.setting_values import full_path, parse_setting, setting_types
+from emcts.registry import lookup
+from emcts.runs.checkpoints import Checkpoints
+from emcts.runs.config import CheckpointSchedule, Config, override, plain, refuse_changes, stored_settings
+from emcts.runs.drive import drive
+from emcts.runs.folder import Folder, next_free, status
+from emcts.runs.logging.display import Display, display_for
+from emcts.runs.logging.loggers import DEFAULT_LOGGERS, check_loggers
+from emcts.runs.logging.metrics import MetricsLine
+from emcts.runs.provenance import provenance
+from emcts.runs.summary import RunSummary
+from emcts.training.devices import DeviceLayout
+from emcts.training.seeds import SeedTrainer
+
+CHECKPOINTS = CheckpointSchedule()
+
+
+@dataclass(frozen=True)
+class Run:
+    """The folder of a run. Everything is read from its files, as of now."""
+
+    path: Path
+
+    @property
+    def state(self) -> str:
+        """`finished`, `stopped` by Ctrl-C or a kill, `running` or `broken`."""
+        return status(Folder.open(self.path)).state
+
+    def metrics(self) -> list[MetricsLine]:
+        """Returns what was reported: a dictionary for each evaluation of each seed."""
+        return Folder.open(self.path).metrics.read()
+
+    def summary(self) -> RunSummary:
+        """Returns the results as of the last checkpoint."""
+        return Folder.open(self.path).summary()
+
+
+def train(
+    env: object,
+    agent: str = "e-az",
+    *,
+    seeds: int | Sequence[int] = 4,
+    steps: int | None = None,
+    out: str | Path | None = None,
+    time_limit: int | None = None,
+    preset: str | None = None,
+    settings: Mapping[str, object] | None = None,
+    devices: str = "",
+    loggers: Sequence[str] = DEFAULT_LOGGERS,
+    checkpoints: CheckpointSchedule = CHECKPOINTS,
+    quiet: bool = False,
+    **more_settings: object,
+) -> Run:
+    """Trains an agent as `emcts train` does, and returns its run.
+
+    `env` is an environment, the name of a built-in one, or a reference such as `gymnasium:CartPole-v1`. `seeds` are so
+    many from 0 on, or those of a list. Settings are those of the command line, by dotted path
+    (`settings={"search.simulations": 32}`) or as arguments (`search__simulations=32`); arguments of an environment that
+    a reference names belong to `env` (`env__size=12`). Ctrl-C saves and returns, and `resume` continues.
+    """
+    named = name_env(env, time_limit)
+    catalogue, environment = named.catalogue, named.environment
+    lookup(catalogue.agents(environment), agent, "agent")
+    chosen = catalogue.settings(environment, agent, preset)
+    if is_reference(environment):
+        chosen = dataclasses.replace(chosen, env=named.options)
+    elif time_limit is not None:
+        raise ValueError(f"time_limit={time_limit}: {environment} ends its episodes itself, leave it out")
+    chosen = _with_changes(chosen, {**(settings or {}), **_dotted(more_settings)}, steps)
+    chosen = catalogue.resolve(environment, agent, chosen)
+    config = Config(environment, agent, preset, _seeds(seeds), plain(chosen), checkpoints)
+    trainer = _placed(catalogue.trainer(environment, agent, chosen, config.seeds), devices)
+    check_loggers(loggers)
+    path = next_free(Path("runs"), environment, agent) if out is None else Path(out)
+    command = f"emcts.train({environment!r}, agent={agent!r}, seeds={list(config.seeds)})"
+    folder = Folder.create(path, config, provenance(command))
+    return _train(trainer, folder, command, loggers, quiet)
+
+
+def resume(
+    path: str | Path,
+    env: object = None,
+    *,
+    steps: int | None = None,
+    devices: str = "",
+    loggers: Sequence[str] = DEFAULT_LOGGERS,
+    quiet: bool = False,
+) -> Run:
+    """Continues a run from its last checkpoint as `emcts resume` does, up to `steps` of each seed if they are more.
+
+    A run of an environment of your own needs `env` again: the object, or its reference.
+    """
+    folder = Folder.open(Path(path))
+    config = folder.config()
+    catalogue = _catalogue_of(config, env)
+    settings = _with_changes(stored_settings(config, catalogue), {}, steps)
+    refuse_changes(config.settings, plain(settings))
+    check_loggers(loggers)
+    trainer = _placed(catalogue.trainer(config.environment, config.agent, settings, config.seeds), devices)
+    if plain(settings) != config.settings:
+        folder.write_config(dataclasses.replace(config, settings=plain(settings)), folder.provenance())
+    return _train(trainer, folder, f"emcts.resume({str(path)!r})", loggers, quiet)
+
+
+def load(
+    path: str | Path, env: object = None, *, checkpoint: str = "latest", seed: int | None = None
+) -> TrainedAgent:
+    """Loads an agent from the newest intact checkpoint of a run, or from the `best` one by its mean return.
+
+    Of the seeds it takes the given one, or that of the highest return when the checkpoint was saved. A run of an
+    environment of your own needs `env` again: the object, or its reference.
+    """
+    lookup({"latest": False, "best": True}, checkpoint, "checkpoint")
+    folder = Folder.open(Path(path))
+    config = folder.config()
+    if seed is not None and seed not in config.seeds:
+        raise ValueError(f"seed {seed}: {path} has the seeds {', '.join(map(str, config.seeds))}")
+    catalogue = _catalogue_of(config, env)
+    trainer = catalogue.trainer(
+        config.environment, config.agent, stored_settings(config, catalogue), config.seeds
+    )
+    shapes = jax.eval_shape(trainer.init)
+    restored = Checkpoints(folder.checkpoints).restore(shapes, best=checkpoint == "best")
+    if restored is None:
+        raise ValueError(f"{path} has no checkpoint yet: continue it with emcts.resume({str(path)!r})")
+    chosen = _best_seed(folder, config.seeds, restored.env_steps) if seed is None else seed
+    state = of_seed(restored.state, config.seeds.index(chosen))
+    return TrainedAgent(trainer.learner, state, chosen, restored.env_steps)
+
+
+def _catalogue_of(config: Config, env: object) -> Registered:
+    stored: Any = config.settings.get("env")
+    return catalogue_of_run(config.environment, stored if isinstance(stored, Mapping) else {}, env)
+
+
+def _with_changes(settings: Any, changes: Mapping[str, object], steps: int | None) -> Any:
+    types = setting_types(settings)
+    parsed: dict[str, object] = {}
+    for path, value in changes.items():
+        try:
+            parsed[full_path(path, types)] = parse_setting(path, value, types)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+    if steps is not None:
+        parsed[STEPS] = parse_setting(STEPS, steps, types)
+    return override(settings, parsed)
+
+
+def _dotted(settings: Mapping[str, object]) -> dict[str, object]:
+    return {name.replace("__", "."): value for name, value in settings.items()}
+
+
+def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
+    if isinstance(seeds, int):
+        if seeds < 1:
+            raise ValueError(f"seeds is {seeds}: give at least 1")
+        return tuple(range(seeds))
+    return tuple(int(seed) for seed in seeds)
+
+
+def _placed(trainer: SeedTrainer[PyTree], devices: str) -> SeedTrainer[PyTree]:
+    return trainer.on(DeviceLayout.parse(devices)) if devices else trainer
+
+
+def _train(
+    trainer: SeedTrainer[PyTree], folder: Folder, command: str, loggers: Sequence[str], quiet: bool
+) -> Run:
+    config = folder.config()
+    title = f"{folder.path}: {config.agent} on {config.environment}, {len(config.seeds)} seeds"
+    display = Display() if quiet else display_for(Console(), title)
+    result = drive(trainer, folder, display, command, loggers)
+    if result.state == "broken":
+        raise RuntimeError(result.message)
+    return Run(folder.path)
+
+
+def _best_seed(folder: Folder, seeds: Sequence[int], env_steps: int) -> int:
+    """The seed with the highest return of the last evaluation up to a step."""
+    returns = {
+        int(line["seed"]): line["return"]
+        for line in folder.metrics.read()
+        if "return" in line and line["env_steps"] <= env_steps
+    }
+    return max(seeds, key=lambda seed: returns.get(seed, -np.inf))

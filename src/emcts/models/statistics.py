@@ -21,16 +21,19 @@ LEAST_STD = 1e-4  # of a feature, relative to its size: one that never changes i
 
 @record
 class RewardRange(Replaceable):
-    """The smallest and the largest reward so far, 0 included."""
+    """The smallest and the largest reward so far; infinite before the first."""
 
     low: Float[Array, "*S"]
     high: Float[Array, "*S"]
 
     @property
     def size(self) -> Float[Array, "*S"]:
-        """`high - low`; 1 while all rewards were 0."""
-        size = self.high - self.low
-        return jnp.where(size > 0, size, 1.0)
+        """The distance between the two, 0 included; while all rewards were the same, at least 1.
+
+        A step that always costs 0.01 says nothing of what a goal may pay.
+        """
+        size = jnp.maximum(self.high, 0.0) - jnp.minimum(self.low, 0.0)
+        return jnp.where(self.high > self.low, size, jnp.maximum(size, 1.0))
 
     def update(self, rewards: Float[Array, "B"]) -> "RewardRange":
         return RewardRange(jnp.minimum(self.low, rewards.min()), jnp.maximum(self.high, rewards.max()))
@@ -101,6 +104,13 @@ class Statistics(Replaceable):
     rewards: RewardRange | None = None
     observations: PyTree[Scale] = None  # of each array of an observation
 
+    def update(self, rewards: Float[Array, "B"], observations: PyTree[Array]) -> "Statistics":
+        """Returns the statistics after some more steps. Observations are read if there is a scale of them."""
+        rewards_now, scales = self.rewards, self.observations
+        if scales is not None:
+            scales = jax.tree.map(lambda scale, xs: scale.update(xs), scales, observations, is_leaf=_is_scale)
+        return Statistics(None if rewards_now is None else rewards_now.update(rewards), scales)
+
 
 @runtime_checkable
 class HasStatistics(Protocol):
@@ -117,7 +127,7 @@ def new_statistics(*, follow_rewards: bool, observed: Spec | None = None) -> Sta
     """Returns the statistics before the first step; None if there is nothing to follow."""
     if not follow_rewards and observed is None:
         return None
-    rewards = RewardRange(jnp.zeros(()), jnp.zeros(())) if follow_rewards else None
+    rewards = RewardRange(jnp.full((), jnp.inf), jnp.full((), -jnp.inf)) if follow_rewards else None
     return Statistics(rewards, None if observed is None else jax.tree.map(new_scale, observed))
 
 
@@ -142,17 +152,7 @@ def update_statistics(
 ) -> NetworksT:
     """Returns the networks with the statistics after some more steps. Observations count if they are normalised."""
     now = networks.statistics
-    if now is None:
-        return networks
-    updated = Statistics(
-        rewards=None if now.rewards is None else now.rewards.update(rewards),
-        observations=None
-        if now.observations is None
-        else jax.tree.map(
-            lambda scale, xs: scale.update(xs), now.observations, observations, is_leaf=_is_scale
-        ),
-    )
-    return with_statistics(networks, updated)
+    return networks if now is None else with_statistics(networks, now.update(rewards, observations))
 
 
 def normalises(networks: HasStatistics) -> bool:

@@ -69,7 +69,9 @@ LEARNED = Settings(
 )
 """For mz, mz-ube and e-mz."""
 
-BDQN = BdqnSettings(steps=STEPS, env=EnvOptions(), evaluation=EVALUATION)
+BDQN = BdqnSettings(
+    steps=STEPS, env=EnvOptions(), reward_range=None, normalise_observations=True, evaluation=EVALUATION
+)
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
     "simulator": {"default": SIMULATOR},

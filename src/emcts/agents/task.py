@@ -166,14 +166,19 @@ class Task:
         env = self.env
         if isinstance(env, FiniteEnvironment):
             return InputSpec(num_indices=env.num_states)
-        observed = jax.eval_shape(env.observe, self.example_state())
+        observed = self.observation_spec
         if (count := getattr(env, "num_observations", None)) is None:
-            return input_spec(observed)
-        if not isinstance(observed, jax.ShapeDtypeStruct) or observed.shape:
+            return observed
+        if not isinstance(observed, InputSpec) or observed.shape:
             raise ValueError(
                 f"num_observations is {count}, but observe returns {observed}: return one integer, or leave it out"
             )
         return InputSpec(num_indices=count)
+
+    @property
+    def observation_spec(self) -> Spec:
+        """What is observed, whatever networks read of it."""
+        return input_spec(jax.eval_shape(self.env.observe, self.example_state()))
 
     def novelty_input(self, names: str | None) -> NoveltyInput:
         """Returns what of a state can be novel: an input by its name, or several joined by +, as one vector."""

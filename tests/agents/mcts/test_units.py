@@ -169,12 +169,18 @@ def test_once_the_range_was_seen_rewards_of_any_size_are_explored_alike(case: st
     assert_equal(one, scaled)
 
 
-def test_acting_records_the_range_of_the_rewards() -> None:
+def test_acting_records_the_range_of_the_returns() -> None:
     agent = learner("simulator", FACTOR, return_range=None)
     state = jax.jit(agent.init)(KEY, ())
     np.testing.assert_array_equal(agent.world_model.return_range(state.networks), 1)
     state, _ = jax.jit(agent.act)(state)
-    rewards = state.replay.transitions.reward
-    seen = max(rewards.max(), 0) - min(rewards.min(), 0)
-    np.testing.assert_array_equal(agent.world_model.return_range(state.networks), seen)
-    assert seen >= COST * FACTOR
+    stored, low, high = state.replay.transitions, 0.0, 0.0
+    for rewards, over in zip(
+        np.asarray(stored.reward).T, np.asarray(stored.terminated | stored.truncated).T, strict=True
+    ):
+        total = 0.0
+        for reward, ended in zip(rewards[: int(state.replay.filled)], over, strict=False):
+            total = agent.world_model.discount * total + reward
+            low, high, total = min(low, total), max(high, total), 0.0 if ended else total
+    np.testing.assert_allclose(agent.world_model.return_range(state.networks), high - low, rtol=1e-5)
+    assert high - low >= COST * FACTOR

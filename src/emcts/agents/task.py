@@ -15,7 +15,6 @@ from emcts.envs.base import (
     GoalEnvironment,
     HostEnvironment,
     NoveltyEnvironment,
-    is_deterministic,
     is_on_host,
 )
 from emcts.envs.contract import check_shortly
@@ -148,9 +147,12 @@ class Task:
 
     @property
     def is_deterministic(self) -> bool:
-        if self.deterministic is not None:
-            return self.deterministic
-        return is_deterministic(self.env) or (self.found is not None and self.found.deterministic)
+        declared: bool | None = getattr(self.env, "deterministic", None)
+        found = self.found is not None and self.found.deterministic
+        for known in (self.deterministic, declared):
+            if known is not None:
+                return bool(known)
+        return found
 
     @property
     def is_on_host(self) -> bool:

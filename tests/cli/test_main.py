@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from emcts.cli import main
+from emcts.cli import demo, main
+from emcts.envs.base import SimulatorError
 
 
 def test_overview(capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,6 +26,22 @@ def test_demo_refuses(capsys: pytest.CaptureFixture[str]) -> None:
         main(["demo", "--size", "1"])
     assert exit.value.code == 2
     assert "from 2 to 100" in capsys.readouterr().err
+
+
+def test_a_simulator_that_fails_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(error: Exception) -> None:
+        raise error
+
+    monkeypatch.setattr(demo, "COMMANDS", lambda: fail(SimulatorError("CartPole-v1 failed in step 3")))
+    with pytest.raises(SystemExit) as exit:
+        main(["demo"])
+    assert exit.value.code == 2
+    assert capsys.readouterr().err == "emcts: CartPole-v1 failed in step 3\n"
+    monkeypatch.setattr(demo, "COMMANDS", lambda: fail(RuntimeError("a defect")))
+    with pytest.raises(RuntimeError, match="a defect"):
+        main(["demo"])
 
 
 def test_bench_search_smoke(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

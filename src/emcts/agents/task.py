@@ -16,6 +16,7 @@ from emcts.envs.base import (
     HostEnvironment,
     NoveltyEnvironment,
     is_on_host,
+    simulator_errors,
 )
 from emcts.envs.contract import check_shortly
 from emcts.envs.rollout import random_returns
@@ -247,13 +248,14 @@ def try_out(env: AnyEnvironment, max_steps: int) -> Findings:
     deterministic = not checked.random_steps
     if checked.paying < DENSE_FROM or isinstance(env, GoalEnvironment):
         return Findings(deterministic, None)
-    returns = random_returns(
-        env,
-        jax.random.key(1),
-        episodes=HOST_EPISODES if is_on_host(env) else RANDOM_EPISODES,
-        max_steps=min(max_steps, RANDOM_STEPS),
-        seconds=RANDOM_SECONDS,
-    )
+    with simulator_errors(env):
+        returns = random_returns(
+            env,
+            jax.random.key(1),
+            episodes=HOST_EPISODES if is_on_host(env) else RANDOM_EPISODES,
+            max_steps=min(max_steps, RANDOM_STEPS),
+            seconds=RANDOM_SECONDS,
+        )
     if isinstance(env, HostEnvironment):
         env.close()
     return Findings(deterministic, float(returns.max()))

@@ -23,6 +23,7 @@ from emcts.envs.base import (
     is_deterministic,
     is_on_host,
     missing_members,
+    simulator_errors,
 )
 from emcts.envs.rollout import QUICK_TO_COMPILE, Randomness, Rollout, compiled_rollout, draw
 from emcts.types import Key
@@ -73,7 +74,8 @@ def check(
     env = check_types(env)
     run = compiled_rollout(env)
     random = draw(key, env.num_actions, episodes=episodes, steps=steps)
-    played = run(random)
+    with simulator_errors(env):
+        played = jax.block_until_ready(run(random))
     _check_finite(played)
     _check_legal(env, played)
     if not resets:

@@ -220,6 +220,8 @@ def test_exceptions_of_a_simulator_are_readable():
     with pytest.raises(SimulatorError, match=message) as caught, simulator_errors(env):
         jax.block_until_ready(jax.jit(env.step)(state, jnp.int32(0), KEY))
     assert isinstance(caught.value.__cause__, KeyError)
+    with pytest.raises(SimulatorError, match="^Broken failed in step 1"):
+        check(env, episodes=2, steps=3)
 
 
 def test_limits():

@@ -101,6 +101,20 @@ def test_what_is_left_open_follows_the_environment() -> None:
     assert resolved.env.deterministic
 
 
+def test_what_an_environment_says_of_its_chance_is_believed() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class RarelyRandom(KeyCorridor):
+        deterministic: bool = False
+
+    class Silent(KeyCorridor):
+        deterministic: Any = None
+
+    for env, expected in ((RarelyRandom(), False), (Silent(), True), (KeyCorridor(), True)):
+        catalogue = Registered(objects={REFERENCE: env})
+        settings = override(catalogue.settings(REFERENCE, "bdqn"), {"env.time_limit": 9})
+        assert catalogue.resolve(REFERENCE, "bdqn", settings).env.deterministic is expected
+
+
 def test_code_that_a_folder_names_is_not_run() -> None:
     settings = CATALOGUE.settings(REFERENCE, "az")
     for call in (CATALOGUE.resolve, CATALOGUE.compose):

@@ -13,6 +13,7 @@ from emcts.agents.mcts.variants import VARIANTS, compose
 from emcts.agents.presets.default import default_settings
 from emcts.agents.task import Task
 from emcts.envs import DeepSea, time_limit
+from emcts.models.encoders import InputSpec
 from emcts.training.env_factory import SharedEnv
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -39,7 +40,7 @@ def test_default_settings_suit_every_agent_with_a_simulator(agent: str, example:
         assert learner.num_envs == 8
 
 
-def test_observations_that_no_network_reads_are_refused(example: ModuleType) -> None:
+def test_a_matrix_can_be_observed(example: ModuleType) -> None:
     @dataclasses.dataclass(frozen=True)
     class Columns(example.KeyCorridor):
         """Observed as a matrix."""
@@ -48,5 +49,5 @@ def test_observations_that_no_network_reads_are_refused(example: ModuleType) -> 
             return jnp.expand_dims(super().observe(state), 0)
 
     task = Task(SharedEnv(Columns(7)), max_steps=10)
-    with pytest.raises(ValueError, match="flatten them"):
-        compose(VARIANTS["e-az"], task, default_settings(task, 1000))
+    assert task.input_spec == InputSpec((1, 9))
+    compose(VARIANTS["e-az"], task, default_settings(task, 1000))

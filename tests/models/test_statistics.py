@@ -38,14 +38,23 @@ def networks(*, follow_returns: bool = True) -> Networks:
 
 @pytest.mark.parametrize(
     ("rewards", "expected"),
-    [([0.0, 0.0], 1.0), ([-1.0, -1.0], 1.0), ([0.0, 10.0], 10.0), ([-0.01, 10.0], 10.01), ([0.5, 0.01], 0.5)],
+    [
+        ([0.0, 0.0], 1.0),
+        ([-0.01, -0.01], 0.01),
+        ([-1.0, -1.0], 1.0),
+        ([7.0, 7.0], 7.0),
+        ([0.0, 10.0], 10.0),
+        ([-0.01, 10.0], 10.01),
+        ([0.5, 0.01], 0.5),
+        ([0.0, -0.01], 0.01),
+    ],
 )
 def test_the_range_spans_the_rewards_and_zero(rewards: list[float], expected: float) -> None:
     start = ReturnRange(jnp.zeros(()), jnp.zeros(()))
     one_by_one = start
     for reward in rewards:
         one_by_one = one_by_one.update(jnp.array([reward]))
-    for seen in (start.update(jnp.array(rewards)), one_by_one):
+    for seen in (start.update(jnp.array(rewards)) if rewards else start, one_by_one):
         np.testing.assert_allclose(seen.size, expected, rtol=1e-6)
 
 

@@ -15,7 +15,6 @@ from emcts.envs.base import (
     GoalEnvironment,
     HostEnvironment,
     NoveltyEnvironment,
-    is_deterministic,
     is_on_host,
     simulator_errors,
 )
@@ -149,9 +148,12 @@ class Task:
 
     @property
     def is_deterministic(self) -> bool:
-        if self.deterministic is not None:
-            return self.deterministic
-        return is_deterministic(self.env) or (self.found is not None and self.found.deterministic)
+        declared: bool | None = getattr(self.env, "deterministic", None)
+        found = self.found is not None and self.found.deterministic
+        for known in (self.deterministic, declared):
+            if known is not None:
+                return bool(known)
+        return found
 
     @property
     def is_on_host(self) -> bool:
@@ -167,14 +169,19 @@ class Task:
         env = self.env
         if isinstance(env, FiniteEnvironment):
             return InputSpec(num_indices=env.num_states)
-        observed = jax.eval_shape(env.observe, self.example_state())
+        observed = self.observation_spec
         if (count := getattr(env, "num_observations", None)) is None:
-            return input_spec(observed)
-        if not isinstance(observed, jax.ShapeDtypeStruct) or observed.shape:
+            return observed
+        if not isinstance(observed, InputSpec) or observed.shape:
             raise ValueError(
                 f"num_observations is {count}, but observe returns {observed}: return one integer, or leave it out"
             )
         return InputSpec(num_indices=count)
+
+    @property
+    def observation_spec(self) -> Spec:
+        """What is observed, whatever networks read of it."""
+        return input_spec(jax.eval_shape(self.env.observe, self.example_state()))
 
     def novelty_input(self, names: str | None) -> NoveltyInput:
         """Returns what of a state can be novel: an input by its name, or several joined by +, as one vector."""

@@ -25,7 +25,6 @@ from emcts.envs.base import (
     RenderableEnvironment,
     State,
     advance,
-    is_deterministic,
     is_on_host,
     tree_where,
 )
@@ -107,8 +106,9 @@ class TimeLimit(Generic[State]):
         return self.env.num_actions
 
     @property
-    def deterministic(self) -> bool:
-        return is_deterministic(self.env)
+    def deterministic(self) -> bool | None:
+        """What the wrapped environment says; None if it does not."""
+        return getattr(self.env, "deterministic", None)
 
     @property
     def max_steps(self) -> int:

@@ -103,6 +103,13 @@ class Statistics(Replaceable):
     returns: ReturnRange | None = None
     observations: PyTree[Scale] = None  # of each array of an observation
 
+    def update(self, returns: Float[Array, "B"], observations: PyTree[Array]) -> "Statistics":
+        """Returns the statistics after some more steps. Observations are read if there is a scale of them."""
+        range_now, scales = self.returns, self.observations
+        if scales is not None:
+            scales = jax.tree.map(lambda scale, xs: scale.update(xs), scales, observations, is_leaf=_is_scale)
+        return Statistics(None if range_now is None else range_now.update(returns), scales)
+
 
 @runtime_checkable
 class HasStatistics(Protocol):
@@ -148,17 +155,7 @@ def update_statistics(
 ) -> NetworksT:
     """Returns the networks with the statistics after some more steps. Observations count if they are normalised."""
     now = networks.statistics
-    if now is None:
-        return networks
-    updated = Statistics(
-        returns=None if now.returns is None else now.returns.update(returns),
-        observations=None
-        if now.observations is None
-        else jax.tree.map(
-            lambda scale, xs: scale.update(xs), now.observations, observations, is_leaf=_is_scale
-        ),
-    )
-    return with_statistics(networks, updated)
+    return networks if now is None else with_statistics(networks, now.update(returns, observations))
 
 
 def normalises(networks: HasStatistics) -> bool:

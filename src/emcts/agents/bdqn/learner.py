@@ -26,8 +26,9 @@ from emcts.envs.base import (
     unpack_state,
 )
 from emcts.envs.rollout import random_legal_action
-from emcts.models.encoders import flat_floats
+from emcts.models.encoders import Spec, flat_floats
 from emcts.models.evaluators import all_states
+from emcts.models.statistics import Statistics, new_statistics, normalise, return_range
 from emcts.training import replay as replays
 from emcts.training.data_parallel import DataParallel
 from emcts.training.env_factory import EnvFactory
@@ -55,6 +56,9 @@ class Bdqn:
     `schedule.target_period` counts updates. A terminated step has no bootstrap, a truncated one that of the state which
     it led to. Illegal actions are neither taken nor bootstrapped from. Evaluation takes the action with the highest
     mean over members plus `beta` standard deviations: bsuite scores training, and evaluates nothing besides.
+
+    Values, and with them priors, noise and errors, are in units of the `fixed_range` of the rewards; None is the range
+    that was seen. `normalised` describes observations that are normalised; None leaves them as they are.
     """
 
     env_factory: EnvFactory
@@ -65,6 +69,8 @@ class Bdqn:
     batch_size: int
     schedule: UpdateSchedule
     evaluation: EvaluationConfig
+    fixed_range: float | None = 1.0
+    normalised: Spec | None = None
 
     def __post_init__(self) -> None:
         check_positive(self, "bdqn", "batch_size")
@@ -99,7 +105,7 @@ class Bdqn:
         network_key, prior_key, state_key, head_key, example_key, loop_key, evaluation_key = keys
         env = self.env_factory.make(env_params)
         state = env.init(state_key)
-        num_inputs = _inputs(env, state).size
+        num_inputs = _inputs(env, state, None).size
         networks = self.ensemble.make(num_inputs, env.num_actions, network_key)
         head = self._draw_head(head_key)
         nothing = Outcome(jnp.float32(0), jnp.bool_(False), jnp.bool_(False))
@@ -112,9 +118,10 @@ class Bdqn:
             priors=self.ensemble.make(num_inputs, env.num_actions, prior_key),
             target=networks,
             optimiser=self.optimiser.init(networks),
-            episode=BdqnEpisode(state, jnp.float32(0), head, _member(networks, head)),
+            episode=BdqnEpisode(state, jnp.float32(0), jnp.float32(0), head, _member(networks, head)),
             replay=replays.init(example, self.replay_capacity),
             log=new_log(env),
+            statistics=new_statistics(follow_returns=self.fixed_range is None, observed=self.normalised),
         )
 
     def on_devices(self, data_parallel: DataParallel) -> "Bdqn":
@@ -131,21 +138,25 @@ class Bdqn:
         def step(carry: BdqnState, inputs: tuple[Key, Int[Array, ""]]) -> tuple[BdqnState, RolloutStats]:
             tie_key, step_key, keep_key, reset_key, head_key = jax.random.split(inputs[0], 5)
             episode = carry.episode
-            before, x = episode.state, _inputs(env, episode.state)
+            before, x = episode.state, _inputs(env, episode.state, carry.statistics)
             values = self.ensemble.values(episode.held, _member(carry.priors, episode.head), x)
             action = _best(values, env.legal(before), tie_key)
             after, outcome, next_state = advance(env, before, action, step_key, reset_key)
             episode_return = episode.episode_return + outcome.reward
+            discounted = self.discount * episode.discounted + outcome.reward
             success = self.evaluation.success(env, after, outcome, episode_return, outcome.over)
             events = StepEvents(*_one_env((before, success, outcome.over, zero_regret(env, after))))
-            std = self.ensemble.all_values(carry.networks, carry.priors, x)[:, action].std()
+            std = self._values(carry, carry.networks, x)[:, action].std()
             head = self._draw_head(head_key)
-            begun = BdqnEpisode(next_state, jnp.float32(0), head, _member(carry.networks, head))
-            current = episode.replace(state=next_state, episode_return=episode_return)
+            begun = BdqnEpisode(
+                next_state, jnp.float32(0), jnp.float32(0), head, _member(carry.networks, head)
+            )
+            current = episode.replace(state=next_state, episode_return=episode_return, discounted=discounted)
             stored = self._transition(env, before, action, after, outcome, keep_key)
             carry = carry.replace(
                 episode=tree_where(outcome.over, begun, current),
                 replay=replays.add(carry.replay, stored),
+                statistics=self._observed(env, carry, before, discounted),
                 log=log_step(carry.log, env, events, inputs[1]),
             )
             stats = (outcome.over, episode_return, success, std, artifact_of(env, after))
@@ -183,15 +194,16 @@ class Bdqn:
         self, env: AnyEnvironment, networks: Layers, state: BdqnState, batch: BootstrapTransition
     ) -> Float[Array, "K"]:
         """Returns the mean squared error of one-step Q-learning; transitions that a member skips have error 0."""
+        unit = return_range(state, self.fixed_range)
 
         def errors(one: BootstrapTransition) -> Float[Array, "K"]:
             before, after = (unpack_state(env, packed) for packed in (one.state, one.after))
-            target_values = self.ensemble.all_values(state.target, state.priors, _inputs(env, after))
+            target_values = self._values(state, state.target, _inputs(env, after, state.statistics))
             best = jnp.where(env.legal(after)[None, :], target_values, -jnp.inf).max(axis=1)
-            rewards = one.reward + self.ensemble.noise_scale * one.noise
+            rewards = one.reward + unit * self.ensemble.noise_scale * one.noise
             targets = rewards + jnp.where(one.terminated, 0.0, self.discount * best)
-            values = self.ensemble.all_values(networks, state.priors, _inputs(env, before))
-            return one.mask * (values[:, one.action] - targets) ** 2
+            values = self._values(state, networks, _inputs(env, before, state.statistics))
+            return one.mask * ((values[:, one.action] - targets) / unit) ** 2
 
         return jax.vmap(errors)(batch).mean(axis=0)
 
@@ -206,7 +218,7 @@ class Bdqn:
         env = self.env_factory.make(state.env_params)
 
         def greedy(now: PyTree) -> Int[Array, ""]:
-            values = self.ensemble.all_values(state.networks, state.priors, _inputs(env, now))
+            values = self._values(state, state.networks, _inputs(env, now, state.statistics))
             scores = values.mean(axis=0) + beta * values.std(axis=0)
             return jnp.argmax(jnp.where(env.legal(now), scores, -jnp.inf)).astype(jnp.int32)
 
@@ -234,13 +246,26 @@ class Bdqn:
         assert isinstance(env, GridEnvironment)
 
         def cell(now: PyTree) -> tuple[Array, Array]:
-            values = self.ensemble.all_values(state.networks, state.priors, _inputs(env, now))
+            values = self._values(state, state.networks, _inputs(env, now, state.statistics))
             action = jnp.argmax(values.mean(axis=0))
             return values[:, action].mean(), values[:, action].std()
 
         mean, std = jax.vmap(cell)(all_states(env))
         by_state = {"visits": state.log.visits.astype(jnp.float32), "value": mean, "value std": std}
         return {name: env.grid(values) for name, values in by_state.items()}
+
+    def _values(self, state: BdqnState, networks: Layers, x: Float[Array, "inputs"]) -> Float[Array, "K A"]:
+        """Returns the values of every member, in units of the rewards."""
+        unit = return_range(state, self.fixed_range)
+        return unit * self.ensemble.all_values(networks, state.priors, x)
+
+    def _observed(
+        self, env: AnyEnvironment, state: BdqnState, before: PyTree, discounted: Float[Array, ""]
+    ) -> Statistics | None:
+        """The statistics after one more step, given the discounted return up to there."""
+        if state.statistics is None:
+            return None
+        return state.statistics.update(*_one_env((discounted, env.observe(before))))
 
     def _draw_head(self, key: Key) -> Int[Array, ""]:
         return jax.random.randint(key, (), 0, self.ensemble.size)
@@ -271,8 +296,11 @@ class Bdqn:
         return BootstrapTransition(**_one_env(fields))
 
 
-def _inputs(env: AnyEnvironment, state: PyTree) -> Float[Array, "inputs"]:
-    return flat_floats(env.observe(state))
+def _inputs(env: AnyEnvironment, state: PyTree, statistics: Statistics | None) -> Float[Array, "inputs"]:
+    """What the networks read: all numbers of the observation, or a one-hot vector of a single one that is a name."""
+    if (count := getattr(env, "num_observations", None)) is not None:
+        return jax.nn.one_hot(env.observe(state), count)
+    return flat_floats(normalise(statistics, env.observe(state)))
 
 
 def _member(layers: Layers, head: Int[Array, ""]) -> Layers:

@@ -56,6 +56,10 @@ class BdqnSettings(Generic[EnvT]):
     """when training ends"""
     env: EnvT
     discount: float = 0.99
+    return_range: float | None = 1.0
+    """the unit of values, and so of priors; left out, the range of the rewards that were seen"""
+    normalise_observations: bool = False
+    """whether networks read numbers in units of the mean and the standard deviation that were observed"""
     ensemble: EnsembleSettings = EnsembleSettings()
     replay: UniformReplaySettings = UniformReplaySettings()
     optimiser: OptimiserSettings = dataclasses.field(default_factory=OptimiserSettings)
@@ -79,4 +83,6 @@ def compose(task: Task, settings: BdqnSettings[PyTree]) -> Bdqn:
         batch_size=settings.replay.batch_size,
         schedule=UpdateSchedule(schedule.rollout_length, 1, schedule.warmup_steps, schedule.target_period),
         evaluation=task.evaluation(settings.evaluation),
+        fixed_range=settings.return_range,
+        normalised=task.observation_spec if settings.normalise_observations else None,
     )

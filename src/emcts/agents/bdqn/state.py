@@ -3,6 +3,7 @@
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from emcts.agents.bdqn.networks import Layers
+from emcts.models.statistics import Statistics
 from emcts.training.log import TrainingLog
 from emcts.training.replay import Replay, StoredTransition
 from emcts.types import Key, Replaceable, record
@@ -23,6 +24,7 @@ class BdqnEpisode(Replaceable):
 
     state: PyTree
     episode_return: Float[Array, ""]
+    discounted: Float[Array, ""]  # with the last reward in full, and those before it discounted
     head: Int[Array, ""]
     held: Layers
 
@@ -41,6 +43,7 @@ class BdqnState(Replaceable):
     episode: BdqnEpisode
     replay: Replay
     log: TrainingLog
+    statistics: Statistics | None
 
 
 @record

@@ -76,7 +76,9 @@ LEARNED = Settings(
 )
 """For mz, mz-ube and e-mz. The model predicts observations if they are small, else latent states."""
 
-BDQN = BdqnSettings(steps=STEPS, env=EnvOptions(), evaluation=EVALUATION)
+BDQN = BdqnSettings(
+    steps=STEPS, env=EnvOptions(), return_range=None, normalise_observations=True, evaluation=EVALUATION
+)
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
     "simulator": {"default": SIMULATOR},

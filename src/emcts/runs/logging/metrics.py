@@ -108,7 +108,7 @@ WARNINGS = (
         "model.support",
         "{value:.1%} of the targets of values, variances or rewards are larger than the networks can represent, and "
         "were clipped. This run continues; in the next one take a wide {setting}, give a larger "
-        "--novelty.reward-range, or divide the rewards by a constant",
+        "--novelty.return-range, or divide the rewards by a constant",
     ),
 )
 

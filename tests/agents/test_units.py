@@ -9,6 +9,13 @@ import numpy as np
 import pytest
 from jaxtyping import Array, Bool, Float, Int
 
+from emcts.agents.bdqn.settings import (
+    BdqnScheduleSettings,
+    BdqnSettings,
+    EnsembleSettings,
+    UniformReplaySettings,
+)
+from emcts.agents.bdqn.settings import compose as compose_bdqn
 from emcts.agents.mcts.agent import LossWeights
 from emcts.agents.mcts.learner import MctsLearner
 from emcts.agents.mcts.state import TrainState
@@ -167,6 +174,36 @@ def test_once_the_range_was_seen_rewards_of_any_size_are_explored_alike(case: st
     assert_alike(*ends)
     one, scaled = (end.novelty.novelty if case == "finite" else end.novelty for end in ends)
     assert_equal(one, scaled)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_bdqn_learns_rewards_of_any_size_alike(given: bool) -> None:
+    ends = []
+    for pays in (1.0, FACTOR):
+        settings = BdqnSettings(
+            steps=100,
+            env=None,
+            return_range=pays if given else None,
+            normalise_observations=True,
+            ensemble=EnsembleSettings(size=2, hidden=(8,), noise_scale=0.1),
+            replay=UniformReplaySettings(capacity=100, batch_size=16),
+            schedule=BdqnScheduleSettings(rollout_length=10, warmup_steps=10),
+        )
+        agent = compose_bdqn(Task(SharedEnv(time_limit(Line(pays), LIMIT)), max_steps=LIMIT), settings)
+        act, learn = jax.jit(agent.act), jax.jit(agent.learn)
+        state = jax.jit(agent.init)(KEY, ())
+        assert state.statistics is not None
+        if not given:
+            seen = state.statistics.returns.update(pays * jnp.array([-COST, 1.0]))
+            state = state.replace(statistics=state.statistics.replace(returns=seen))
+        for _ in range(3):
+            state, _ = act(state)
+            state, _ = learn(state, jnp.float32(0))
+        ends.append(state)
+    one, scaled = ends
+    np.testing.assert_array_equal(one.replay.transitions.action, scaled.replay.transitions.action)
+    np.testing.assert_array_equal(FACTOR * one.replay.transitions.reward, scaled.replay.transitions.reward)
+    assert_equal(one.networks, scaled.networks, rtol=1e-3, atol=1e-5)
 
 
 def test_acting_records_the_range_of_the_returns() -> None:

@@ -154,6 +154,7 @@ def _ensemble(settings: NoveltySettings, inputs: EstimatorInputs) -> Novelty:
             member=lambda key: _network(spec, sizes, key),
             optimiser=_optimiser(settings),
             size=settings.ensemble_size,
+            prior_scale=settings.ensemble_prior,
         ),
     )
 

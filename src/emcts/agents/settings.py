@@ -86,6 +86,8 @@ class NoveltySettings:
     ensemble_size: int = 10
     ensemble_hidden: tuple[int, ...] = (64, 64)
     """hidden layers of each member"""
+    ensemble_prior: float = 1.0
+    """the weight of the random network that is added to each member: members differ by it where they saw nothing"""
     learning_rate: float = 5e-4
     """of rnd and ensemble"""
     adam_epsilon: float = 0.01

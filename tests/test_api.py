@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -177,3 +178,27 @@ def test_what_cannot_be_trained_is_refused(arguments: dict[str, Any], message: s
     with pytest.raises(ValueError, match=message):
         emcts.train(**arguments)
     assert not Path("runs").exists()
+
+
+def test_a_module_of_ones_own_is_trained_and_loaded() -> None:
+    def encoder(spec: Any, key: Any) -> Any:
+        return eqx.nn.MLP(spec.size, 6, 8, 1, key=key)
+
+    tiny = {
+        "search.simulations": 2,
+        "schedule.num_envs": 2,
+        "schedule.updates": 1,
+        "schedule.warmup_steps": 32,
+        "replay.batch_size": 4,
+        "evaluation.every": 64,
+        "evaluation.episodes": 1,
+        "model.width": 4,
+    }
+    env = time_limit(Corridor(5), 9)
+    run = emcts.train(
+        env, "az", seeds=1, steps=64, settings=tiny, encoder=encoder, out="runs/own", quiet=True
+    )
+    agent = emcts.load(run.path, env=env, encoder=encoder)
+    assert agent.act(agent.env.init(KEY), KEY).shape == ()
+    with pytest.raises(ValueError, match="torso"):
+        emcts.load(run.path, env=env)

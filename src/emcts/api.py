@@ -22,6 +22,7 @@ from emcts.agents.trained import TrainedAgent, of_seed
 from emcts.envs.references import is_reference
 from emcts.experiments.setting_paths import STEPS
 from emcts.experiments.setting_values import full_path, parse_setting, setting_types
+from emcts.models.encoders import MakeEncoder
 from emcts.registry import lookup
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.config import CheckpointSchedule, Config, override, plain, refuse_changes, stored_settings
@@ -68,6 +69,7 @@ def train(
     time_limit: int | None = None,
     preset: str | None = None,
     settings: Mapping[str, object] | None = None,
+    encoder: MakeEncoder | None = None,
     devices: str = "",
     loggers: Sequence[str] = DEFAULT_LOGGERS,
     checkpoints: CheckpointSchedule = CHECKPOINTS,
@@ -79,10 +81,11 @@ def train(
     `env` is an environment, the name of a built-in one, or a reference such as `gymnasium:CartPole-v1`. `seeds` are so
     many from 0 on, or those of a list. Settings are those of the command line, by dotted path
     (`settings={"search.simulations": 32}`) or as arguments (`search__simulations=32`); arguments of an environment that
-    a reference names belong to `env` (`env__size=12`). Ctrl-C saves and returns, and `resume` continues.
+    a reference names belong to `env` (`env__size=12`). `encoder` makes a module of your own for what is observed
+    (docs/networks.md). Ctrl-C saves and returns, and `resume` continues.
     """
     named = name_env(env, time_limit)
-    catalogue, environment = named.catalogue, named.environment
+    catalogue, environment = dataclasses.replace(named.catalogue, encoder=encoder), named.environment
     lookup(catalogue.agents(environment), agent, "agent")
     chosen = catalogue.settings(environment, agent, preset)
     if is_reference(environment):
@@ -105,17 +108,19 @@ def resume(
     env: object = None,
     *,
     steps: int | None = None,
+    encoder: MakeEncoder | None = None,
     devices: str = "",
     loggers: Sequence[str] = DEFAULT_LOGGERS,
     quiet: bool = False,
 ) -> Run:
     """Continues a run from its last checkpoint as `emcts resume` does, up to `steps` of each seed if they are more.
 
-    A run of an environment of your own needs `env` again: the object, or its reference.
+    A run of an environment of your own needs `env` again, the object or its reference; one with an encoder of your own
+    needs that.
     """
     folder = Folder.open(Path(path))
     config = folder.config()
-    catalogue = _catalogue_of(config, env)
+    catalogue = _catalogue_of(config, env, encoder)
     settings = _with_changes(stored_settings(config, catalogue), {}, steps)
     refuse_changes(config.settings, plain(settings))
     check_loggers(loggers)
@@ -126,19 +131,24 @@ def resume(
 
 
 def load(
-    path: str | Path, env: object = None, *, checkpoint: str = "latest", seed: int | None = None
+    path: str | Path,
+    env: object = None,
+    *,
+    encoder: MakeEncoder | None = None,
+    checkpoint: str = "latest",
+    seed: int | None = None,
 ) -> TrainedAgent:
     """Loads an agent from the newest intact checkpoint of a run, or from the `best` one by its mean return.
 
     Of the seeds it takes the given one, or that of the highest return when the checkpoint was saved. A run of an
-    environment of your own needs `env` again: the object, or its reference.
+    environment of your own needs `env` again, the object or its reference; one with an encoder of your own needs that.
     """
     lookup({"latest": False, "best": True}, checkpoint, "checkpoint")
     folder = Folder.open(Path(path))
     config = folder.config()
     if seed is not None and seed not in config.seeds:
         raise ValueError(f"seed {seed}: {path} has the seeds {', '.join(map(str, config.seeds))}")
-    catalogue = _catalogue_of(config, env)
+    catalogue = _catalogue_of(config, env, encoder)
     trainer = catalogue.trainer(
         config.environment, config.agent, stored_settings(config, catalogue), config.seeds
     )
@@ -151,9 +161,10 @@ def load(
     return TrainedAgent(trainer.learner, state, chosen, restored.env_steps)
 
 
-def _catalogue_of(config: Config, env: object) -> Registered:
+def _catalogue_of(config: Config, env: object, encoder: MakeEncoder | None) -> Registered:
     stored: Any = config.settings.get("env")
-    return catalogue_of_run(config.environment, stored if isinstance(stored, Mapping) else {}, env)
+    catalogue = catalogue_of_run(config.environment, stored if isinstance(stored, Mapping) else {}, env)
+    return dataclasses.replace(catalogue, encoder=encoder)
 
 
 def _with_changes(settings: Any, changes: Mapping[str, object], steps: int | None) -> Any:

@@ -163,6 +163,14 @@ def test_bdqn_takes_no_encoder() -> None:
         learner("bdqn", "dictionary", own)
 
 
+def test_an_anchored_model_takes_no_encoder() -> None:
+    task = make_task(time_limit(Walk("vector"), 6), encoder=lambda spec, key: eqx.nn.MLP(2, 5, 8, 1, key=key))
+    model = dataclasses.replace(default.LEARNED.model, kind="anchored")
+    settings = default.fill_open(dataclasses.replace(default.LEARNED, model=model), task)
+    with pytest.raises(ValueError, match="encodes nothing"):
+        compose(VARIANTS["e-mz"], task, settings)
+
+
 def test_acting_follows_the_observations() -> None:
     one = learner("e-az", "vector")
     state, _ = jax.jit(one.act)(jax.jit(one.init)(KEY, ()))

@@ -1,8 +1,6 @@
 """Four rooms: the contract holds, and the goal is behind the door, which needs the key."""
 
-import sys
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -10,9 +8,7 @@ import jax.numpy as jnp
 import pytest
 
 from emcts.envs import check, time_limit
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
-import rooms
+from examples import rooms
 
 KEY = jax.random.key(0)
 
@@ -28,7 +24,7 @@ def play(env: rooms.FourRooms, actions: list[int]) -> tuple[Any, list[float], bo
 
 def shortest(env: rooms.FourRooms, start: tuple[int, int], to: tuple[int, int], has_key: bool) -> list[int]:
     """The actions of a shortest path, by breadth-first search."""
-    paths = {start: []}
+    paths: dict[tuple[int, int], list[int]] = {start: []}
     queue = deque([start])
     while queue:
         cell = queue.popleft()

@@ -24,6 +24,7 @@ from emcts.envs.base import AnyEnvironment
 from emcts.envs.contract import check_types
 from emcts.envs.minatar import GAMES
 from emcts.envs.references import Made, is_reference, limited, make, of_object, parse_reference
+from emcts.models.encoders import MakeEncoder
 from emcts.registry import lookup
 from emcts.training.catalogue import Catalogue
 from emcts.training.learner import Learner
@@ -92,11 +93,13 @@ class Registered:
     """The catalogue of the tables `ENVIRONMENTS` and `VARIANTS`, and of every environment that a reference names.
 
     A reference to a Python module is made only if it is in `named`: the user gave it, and it was not read from a
-    folder. `objects` are environments that were given as objects, by the reference that stands for each.
+    folder. `objects` are environments that were given as objects, by the reference that stands for each. `encoder`
+    makes a user's module for what is observed, in place of the layers that settings describe.
     """
 
     named: tuple[str, ...] = ()
     objects: Mapping[str, AnyEnvironment] = dataclasses.field(default_factory=dict)
+    encoder: MakeEncoder | None = None
     findings: dict[str, Findings] = dataclasses.field(default_factory=dict, compare=False, repr=False)
     """of environments that were tried, so that none is twice"""
 
@@ -148,7 +151,7 @@ class Registered:
 
     def _task(self, environment: str, agent: str, settings: AnySettings) -> Task:
         if not is_reference(environment):
-            return ENVIRONMENTS[environment].task(settings.env)
+            return dataclasses.replace(ENVIRONMENTS[environment].task(settings.env), encoder=self.encoder)
         options: EnvOptions = settings.env
         made = self._make(environment, options)
         check_types(made.env)
@@ -157,6 +160,7 @@ class Registered:
             max_steps=made.max_steps,
             solved_return=made.solved_return,
             deterministic=options.deterministic,
+            encoder=self.encoder,
         )
         if task.is_on_host and _agents()[agent].presets == "simulator":
             others = [name for name, entry in _agents().items() if entry.presets != "simulator"]

@@ -57,7 +57,7 @@ class Bdqn:
     it led to. Illegal actions are neither taken nor bootstrapped from. Evaluation takes the action with the highest
     mean over members plus `beta` standard deviations: bsuite scores training, and evaluates nothing besides.
 
-    Values, and with them priors, noise and errors, are in units of the `fixed_range` of the rewards; None is the range
+    Values, and with them priors, noise and errors, are in units of the `fixed_range` of returns; None is the range
     that was seen. `normalised` describes observations that are normalised; None leaves them as they are.
     """
 

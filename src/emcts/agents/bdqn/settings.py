@@ -10,6 +10,7 @@ from emcts.agents.bdqn.learner import Bdqn
 from emcts.agents.bdqn.networks import BootstrappedEnsemble
 from emcts.agents.settings import EnvT, EvaluationSettings, OptimiserSettings
 from emcts.agents.task import Task
+from emcts.models.encoders import Spec
 from emcts.training.learner import UpdateSchedule
 
 
@@ -57,7 +58,7 @@ class BdqnSettings(Generic[EnvT]):
     env: EnvT
     discount: float = 0.99
     return_range: float | None = 1.0
-    """the unit of values, and so of priors; left out, the range of the rewards that were seen"""
+    """the unit of values, and so of priors; left out, the range of the returns that were seen"""
     normalise_observations: bool = False
     """whether networks read numbers in units of the mean and the standard deviation that were observed"""
     ensemble: EnsembleSettings = EnsembleSettings()
@@ -84,5 +85,10 @@ def compose(task: Task, settings: BdqnSettings[PyTree]) -> Bdqn:
         schedule=UpdateSchedule(schedule.rollout_length, 1, schedule.warmup_steps, schedule.target_period),
         evaluation=task.evaluation(settings.evaluation),
         fixed_range=settings.return_range,
-        normalised=task.observation_spec if settings.normalise_observations else None,
+        normalised=_normalised(task) if settings.normalise_observations else None,
     )
+
+
+def _normalised(task: Task) -> Spec | None:
+    """What is normalised: the observation, unless that is one of so many names."""
+    return task.observation_spec if getattr(task.env, "num_observations", None) is None else None

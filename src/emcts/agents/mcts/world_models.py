@@ -273,6 +273,10 @@ def _anchored(task: Task, settings: AnySettings, heads: HeadSpec) -> Latents:
             "an anchored model predicts what is observed, which is too large here, or an index: "
             "take --model.kind abstracted"
         )
+    if task.encoder is not None:
+        raise ValueError(
+            "an anchored model predicts what is observed, and encodes nothing: take --model.kind abstracted"
+        )
     if not settings.loss.consistency:
         raise ValueError("loss.consistency alone trains an anchored model: give a number above 0")
 

@@ -86,7 +86,7 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
     "bdqn": {"default": BDQN},
 }
 
-SMOKE = {**gumbel.SMOKE, "model.channels": 2, "evaluation.max_steps": 5}
+SMOKE = {**gumbel.SMOKE, "model.channels": 2, "evaluation.max_steps": 5, "schedule.warmup_steps": 48}
 
 
 def fill_open(settings: SettingsT, task: Task) -> SettingsT:

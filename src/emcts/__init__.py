@@ -38,6 +38,7 @@ from emcts.types import (
     RecurrentFnOutput,
     RecurrentState,
     RootFnOutput,
+    SampledOutcomes,
 )
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ __all__ = (
     "RecurrentState",
     "RootActionSelectionFn",
     "RootFnOutput",
+    "SampledOutcomes",
     "SearchSummary",
     "Tree",
     "beta_for_confidence",

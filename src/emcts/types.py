@@ -132,3 +132,31 @@ RecurrentFn = Callable[[Params, Key, Action, RecurrentState], tuple[Any, Recurre
 DecisionRecurrentFn = Callable[[Params, Key, Action, RecurrentState], tuple[Any, RecurrentState]]
 ChanceRecurrentFn = Callable[[Params, Key, Action, RecurrentState], tuple[Any, RecurrentState]]
 LoopFn = Callable[[int, int, Callable[[Any, Any], Any], Any], Any]
+
+State = TypeVar("State")
+Step = TypeVar("Step")
+
+
+@dataclasses.dataclass(frozen=True)
+class SampledOutcomes(Generic[State, Step]):
+    """A stochastic simulator, for a search to use as its `recurrent_fn`: each edge keeps `num_outcomes` draws.
+
+    `draw(params, key, action, state)` takes one step from one state, and returns what happened (any pytree) and the
+    state after it. `evaluate(params, action, before, happened, after)` returns the `RecurrentFnOutput` of a batch of
+    steps. Draws that lead to equal states are one outcome: what happened is then that of one of them, but numbers in
+    floating point (a reward) are means over all of them.
+    """
+
+    draw: Callable[[Params, Key, Action, State], tuple[Step, State]]
+    evaluate: Callable[[Params, Action, State, Step, State], Any]
+    num_outcomes: int
+
+    def __post_init__(self) -> None:
+        if self.num_outcomes < 1:
+            raise ValueError(f"an edge with {self.num_outcomes} outcomes: give num_outcomes of at least 1")
+
+    def __call__(self, params: Params, rng_key: Key, action: Action, before: State) -> tuple[Any, State]:
+        """Draws one outcome of each action, as any `recurrent_fn` does."""
+        keys = jax.random.split(rng_key, action.shape[0])
+        happened, after = jax.vmap(self.draw, in_axes=(None, 0, 0, 0))(params, keys, action, before)
+        return self.evaluate(params, action, before, happened, after), after

@@ -10,15 +10,17 @@ from jaxtyping import Array, Int
 
 from emcts.search import inputs
 from emcts.search.backup import Propagation, independent
+from emcts.search.outcomes import evaluate_outcome
 from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectionFn, node_rule
 from emcts.search.traversal.backend import Backend, default_backend
 from emcts.search.traversal.plain import LeafEdge, simulate_by_functions
 from emcts.search.traversal.rules import BoundRule
 from emcts.search.tree import Tree, instantiate_tree_from_root
-from emcts.types import Key, LoopFn, Number, Params, RecurrentFn
+from emcts.types import Key, LoopFn, Number, Params, RecurrentFn, SampledOutcomes, T
 
 # JAX's default generator makes `fold_in(key, i)` and `split(key, n)[i]` the same key. No split is this long.
 _TIE_BREAK = 2**32 - 1
+_OUTCOMES = 2**32 - 2
 
 Simulate = Callable[[Tree[object], Key, Int[Array, ""], Int[Array, "B"]], LeafEdge]
 
@@ -56,6 +58,7 @@ def search(
         root_invalid_actions=inputs.read_invalid_actions(invalid_actions, checked_root.prior_logits),
         beta=inputs.read_beta(beta, checked_root),
         extra_data=extra_data,
+        num_outcomes=recurrent_fn.num_outcomes if isinstance(recurrent_fn, SampledOutcomes) else 1,
     )
     simulate = _simulation(
         tree,
@@ -66,6 +69,7 @@ def search(
         jax.random.fold_in(rng_key, jnp.uint32(_TIE_BREAK)),
     )
     batch = jnp.arange(checked_root.value.shape[0])
+    outcome_key = jax.random.fold_in(rng_key, jnp.uint32(_OUTCOMES))
 
     def body(simulation: Int[Array, ""], state: tuple[Key, Tree[object]]) -> tuple[Key, Tree[object]]:
         key, tree = state
@@ -74,7 +78,13 @@ def search(
         new_node = jnp.full(batch.shape, simulation + 1, jnp.int32)
         leaf = simulate(tree, simulate_key, simulation, new_node)
         embedding = jax.tree.map(lambda x: x[batch, leaf.parent_index], tree.embeddings)
-        output = recurrent_fn(params, model_key, leaf.action, embedding)
+        if isinstance(recurrent_fn, SampledOutcomes) and tree.num_outcomes > 1:
+            keys = _edge_keys(outcome_key, leaf, tree.num_actions)
+            found = evaluate_outcome(recurrent_fn, params, keys, leaf.action, embedding, leaf.outcome)
+            tree = _mark_equal_draws(tree, leaf, found.first)
+            output = (found.output, found.after)
+        else:
+            output = recurrent_fn(params, model_key, leaf.action, embedding)
         step, embedding = inputs.read_step(output, checked_root)
         embeddings = jax.tree.map(
             lambda x, new: x.at[batch, leaf.next_node_index].set(new), tree.embeddings, embedding
@@ -111,3 +121,19 @@ def _simulation(
 def _bare(tree: Tree[object]) -> Tree[object]:
     """Returns the tree without the fields that only models and selection functions read."""
     return tree.replace(embeddings=None, extra_data=None)
+
+
+def _edge_keys(key: Key, leaf: LeafEdge, num_actions: int) -> Key:
+    """Returns the key of each batch element's edge: the same whenever a simulation ends on it."""
+    edges = leaf.parent_index * num_actions + leaf.action
+    return jax.vmap(jax.random.fold_in)(jax.random.split(key, len(edges)), edges)
+
+
+def _mark_equal_draws(tree: Tree[T], leaf: LeafEdge, first: Int[Array, "B K"]) -> Tree[T]:
+    """Marks the draws of an edge that are equal to an earlier one, so that their visits go there."""
+    draws = jnp.arange(tree.num_outcomes)
+    batch, parent = jnp.arange(len(first))[:, None], leaf.parent_index[:, None]
+    entries = draws[None] * tree.num_actions + leaf.action[:, None]
+    children = tree.children_index[batch, parent, entries]
+    marked = jnp.where(first == draws[None], children, Tree.SAME - first)
+    return tree.replace(children_index=tree.children_index.at[batch, parent, entries].set(marked))

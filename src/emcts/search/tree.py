@@ -1,4 +1,8 @@
-"""The search tree. An edge's statistics are stored on the node it leads to: two arrays of size N x A are enough."""
+"""The search tree. An edge's statistics are stored on the node it leads to: two arrays of size N x A are enough.
+
+Where the model is stochastic an edge leads to several nodes, one for each outcome that was sampled. Its statistics are
+then means over the visits of all of them.
+"""
 
 from typing import ClassVar, Generic
 
@@ -8,6 +12,7 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from emcts.search.inputs import CheckedRoot
+from emcts.search.outcomes import SAME, mean_over_outcomes, sum_over_outcomes
 from emcts.types import RecurrentState, Replaceable, T, T_co, record
 
 
@@ -29,6 +34,9 @@ class Tree(Replaceable, Generic[T_co]):
 
     A value is a mean of returns, and its std the mean of the stds of the same returns (`eq:ucb_variance`), the raw
     estimate of the node included. The edge into a node has the node's visits.
+
+    With K outcomes per action, `children_index` has K entries for each: that of outcome k of action a is at `k * A + a`.
+    An outcome that was drawn twice is one node: the entry of the second is `SAME - k`, where k is the first.
     """
 
     node_visits: Int[Array, "*B N"]
@@ -43,7 +51,7 @@ class Tree(Replaceable, Generic[T_co]):
     edge_qvalue_stds: Float[Array, "*B N"]
     parents: Int[Array, "*B N"]
     action_from_parent: Int[Array, "*B N"]
-    children_index: Int[Array, "*B N A"]
+    children_index: Int[Array, "*B N KA"]
     children_prior_logits: Float[Array, "*B N A"]
     embeddings: RecurrentState
     root_invalid_actions: Bool[Array, "*B A"]
@@ -53,10 +61,15 @@ class Tree(Replaceable, Generic[T_co]):
     ROOT_INDEX: ClassVar[int] = 0
     NO_PARENT: ClassVar[int] = -1
     UNVISITED: ClassVar[int] = -1
+    SAME: ClassVar[int] = SAME
 
     @property
     def num_actions(self) -> int:
-        return self.children_index.shape[-1]
+        return self.children_prior_logits.shape[-1]
+
+    @property
+    def num_outcomes(self) -> int:
+        return self.children_index.shape[-1] // self.num_actions
 
     @property
     def num_simulations(self) -> int:
@@ -64,7 +77,7 @@ class Tree(Replaceable, Generic[T_co]):
 
     @property
     def children_visits(self) -> Int[Array, "*B N A"]:
-        return self._gather_children(self.node_visits)
+        return sum_over_outcomes(self._outcomes(self.node_visits, self.children_index))
 
     @property
     def children_rewards(self) -> Float[Array, "*B N A"]:
@@ -107,7 +120,7 @@ class Tree(Replaceable, Generic[T_co]):
         """Returns the statistics of the roots of a batch of trees."""
         roots = jnp.full(self.beta.shape, Tree.ROOT_INDEX)
         value = self.node_values[..., Tree.ROOT_INDEX]
-        visits = self._gather_edges(self.node_visits, roots).astype(value.dtype)
+        visits = sum_over_outcomes(self._outcomes(self.node_visits, self._rows(roots))).astype(value.dtype)
         total = jnp.sum(visits, axis=-1, keepdims=True)
         probs = jnp.where(total > 0, visits / jnp.maximum(total, 1), 1 / self.num_actions)
         return SearchSummary(
@@ -120,20 +133,28 @@ class Tree(Replaceable, Generic[T_co]):
         )
 
     def _gather_children(self, node_field: Array) -> Array:
-        index = self.children_index
-        flat = index.reshape(*index.shape[:-2], -1)
-        return _gather(node_field, flat).reshape(index.shape)
+        return self._mean(node_field, self.children_index)
 
     def _gather_edges(self, node_field: Array, indices: ArrayLike) -> Array:
+        return self._mean(node_field, self._rows(indices))
+
+    def _rows(self, indices: ArrayLike) -> Int[Array, "*B KA"]:
         if jnp.asarray(indices).ndim == 0:
-            return _gather(node_field, self.children_index[..., indices, :])
-        rows = jax.vmap(lambda index, node: index[node])(self.children_index, indices)
-        return _gather(node_field, rows)
+            return self.children_index[..., indices, :]
+        return jax.vmap(lambda index, node: index[node])(self.children_index, indices)
+
+    def _mean(self, node_field: Array, index: Array) -> Array:
+        return mean_over_outcomes(self._outcomes(self.node_visits, index), self._outcomes(node_field, index))
+
+    def _outcomes(self, node_field: Array, index: Array) -> list[Array]:
+        """Returns the field of the nodes that the entries of `index` lead to: for each outcome, those of all actions."""
+        found = _gather(node_field, index.reshape(*node_field.shape[:-1], -1)).reshape(index.shape)
+        return jnp.split(found, self.num_outcomes, axis=-1)
 
 
 def _gather(node_field: Array, index: Array) -> Array:
     found = jnp.take_along_axis(node_field, jnp.maximum(index, 0), axis=-1)
-    return jnp.where(index == Tree.UNVISITED, jnp.zeros_like(found), found)
+    return jnp.where(index < 0, jnp.zeros_like(found), found)
 
 
 def instantiate_tree_from_root(
@@ -143,6 +164,7 @@ def instantiate_tree_from_root(
     root_invalid_actions: Bool[Array, "B A"],
     beta: Float[Array, "B"],
     extra_data: T,
+    num_outcomes: int = 1,
 ) -> Tree[T]:
     """Returns trees that hold their roots, with room for one more node per simulation."""
     batch_size, num_actions = root.prior_logits.shape
@@ -169,7 +191,9 @@ def instantiate_tree_from_root(
         edge_qvalue_stds=nodes(0, 0, dtype),
         parents=nodes(Tree.NO_PARENT, Tree.NO_PARENT, jnp.int32),
         action_from_parent=nodes(Tree.NO_PARENT, Tree.NO_PARENT, jnp.int32),
-        children_index=jnp.full((batch_size, num_nodes, num_actions), Tree.UNVISITED, jnp.int32),
+        children_index=jnp.full(
+            (batch_size, num_nodes, num_outcomes * num_actions), Tree.UNVISITED, jnp.int32
+        ),
         children_prior_logits=rows(root.prior_logits),
         embeddings=jax.tree.map(rows, root.embedding),
         root_invalid_actions=root_invalid_actions,

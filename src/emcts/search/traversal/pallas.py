@@ -3,7 +3,7 @@
 In plain JAX each level of a traversal costs kernel launches and a round trip to the host; a kernel is one launch.
 """
 
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from jaxtyping import Array, Int
 
 from emcts.search.backup import NodeFields, Propagation, Return, back_up, evaluate
 from emcts.search.inputs import CheckedStep
+from emcts.search.outcomes import mean_over_outcomes, next_outcome, sum_over_outcomes
 from emcts.search.traversal.plain import LeafEdge
 from emcts.search.traversal.rules import BoundRule, NodeStats
 from emcts.search.tree import Tree
@@ -23,7 +24,17 @@ MAX_ELEMENTS = 2**31 - 1  # offsets in a kernel are 32 bits wide
 FieldsT = TypeVar("FieldsT")
 Ref = Any  # a reference to an array in device memory
 Scalar = Int[Array, ""]
-State = tuple[Scalar, Scalar, Scalar, Scalar, Array]  # node, action, child, depth, whether to continue
+
+
+class State(NamedTuple):
+    """The position of a simulation on its way down."""
+
+    node: Scalar
+    action: Scalar
+    outcome: Scalar
+    child: Scalar
+    depth: Scalar
+    is_continuing: Array
 
 
 class Program:
@@ -43,8 +54,8 @@ class Program:
     def store(self, ref: Ref, value: Array, *node: Scalar) -> None:
         plt.store(ref.at[(self.batch, *node)], value)
 
-    def load_row(self, ref: Ref, *node: Scalar) -> Array:
-        return plt.load(ref.at[(self.batch, *node, self.actions)], mask=self.mask, other=0)
+    def load_row(self, ref: Ref, *node: Scalar, start: int = 0) -> Array:
+        return plt.load(ref.at[(self.batch, *node, start + self.actions)], mask=self.mask, other=0)
 
     def store_row(self, ref: Ref, row: Array, *node: Scalar) -> None:
         plt.store(ref.at[(self.batch, *node, self.actions)], row, mask=self.mask)
@@ -75,7 +86,7 @@ def simulate(
     interpret: bool = False,
 ) -> LeafEdge:
     """Does the same as `plain.simulate`."""
-    batch_size, _, num_actions = tree.children_index.shape
+    batch_size, _, num_actions = tree.children_prior_logits.shape
 
     def kernel(
         tree: Tree[object], root_refs: BoundRule, interior_refs: BoundRule, new_node: Ref, leaf: LeafEdge
@@ -83,33 +94,34 @@ def simulate(
         program = Program(num_actions)
         beta = program.load(tree.beta)
 
-        def step(rule: BoundRule, at: Scalar, depth: Scalar) -> tuple[Scalar, Scalar, Array]:
-            children = jnp.where(program.mask, program.load_row(tree.children_index, at), Tree.UNVISITED)
-            action = rule.select(_node_stats(program, tree, children, at, beta), depth)
-            child = program.pick(children, action)
-            ended = (child == Tree.UNVISITED) | (
-                program.pick(program.gather(tree.edge_discounts, children), action) == 0
-            )
-            return action, child, ~ended & (depth + 1 < max_depth)
+        def step(rule: BoundRule, at: Scalar, depth: Scalar) -> State:
+            children = _children(program, tree, at)
+            stats = _node_stats(program, tree, children, at, beta)
+            action = rule.select(stats, depth)
+            entries = [program.pick(row, action) for row in children]
+            outcome, child = next_outcome(entries, program.pick(stats.visits, action))
+            is_new = child == Tree.UNVISITED
+            discount = program.load(tree.edge_discounts, jnp.where(is_new, 0, child))
+            is_continuing = ~(is_new | (discount == 0)) & (depth + 1 < max_depth)
+            # Added to a number that is loaded: with one outcome this is a constant, which a loop cannot carry in Triton.
+            return State(at, action, outcome + 0 * action, child, depth + 1, is_continuing)
 
         interior = _load_rule(program, interior_refs)
         zero = jnp.int32(0)
-        action, child, is_continuing = step(_load_rule(program, root_refs), zero, zero)
-
-        def body(state: State) -> State:
-            _, _, at, depth, _ = state
-            action, child, is_continuing = step(interior, at, depth)
-            return at, action, child, depth + 1, is_continuing
-
-        start = (zero, action, child, jnp.int32(1), is_continuing)
-        parent, action, child, _, _ = jax.lax.while_loop(lambda state: state[4], body, start)
-        program.store(leaf.parent_index, parent)
-        program.store(leaf.action, action)
-        program.store(leaf.next_node_index, jnp.where(child == Tree.UNVISITED, program.load(new_node), child))
+        end = jax.lax.while_loop(
+            lambda state: state.is_continuing,
+            lambda state: step(interior, state.child, state.depth),
+            step(_load_rule(program, root_refs), zero, zero),
+        )
+        node = jnp.where(end.child == Tree.UNVISITED, program.load(new_node), end.child)
+        program.store(leaf.parent_index, end.node)
+        program.store(leaf.action, end.action)
+        program.store(leaf.outcome, end.outcome)
+        program.store(leaf.next_node_index, node)
 
     return pl.pallas_call(
         kernel,
-        out_shape=jax.eval_shape(LeafEdge, new_node, new_node, new_node),
+        out_shape=jax.eval_shape(LeafEdge, new_node, new_node, new_node, new_node),
         grid=(batch_size,),
         compiler_params=_compiler_params(num_actions),
         interpret=interpret,
@@ -117,16 +129,33 @@ def simulate(
     )(tree, _loadable(root_rule), _loadable(interior_rule), new_node)
 
 
-def _node_stats(program: Program, tree: Tree[object], children: Array, at: Scalar, beta: Array) -> NodeStats:
+def _children(program: Program, tree: Tree[object], at: Scalar) -> list[Array]:
+    """Returns the entries of a node's actions in `children_index`, a row for each outcome."""
+    rows = [
+        program.load_row(tree.children_index, at, start=outcome * tree.num_actions)
+        for outcome in range(tree.num_outcomes)
+    ]
+    return [jnp.where(program.mask, row, Tree.UNVISITED) for row in rows]
+
+
+def _node_stats(
+    program: Program, tree: Tree[object], children: list[Array], at: Scalar, beta: Array
+) -> NodeStats:
     def score(value: Array, std: Array) -> Array:
         return value + beta * std
 
+    def by_outcome(ref: Ref) -> list[Array]:
+        return [program.gather(ref, row) for row in children]
+
+    visits = by_outcome(tree.node_visits)
+    scores = [
+        score(*pair)
+        for pair in zip(by_outcome(tree.edge_qvalues), by_outcome(tree.edge_qvalue_stds), strict=True)
+    ]
     return NodeStats(
-        visits=program.gather(tree.node_visits, children).astype(jnp.float32),
+        visits=sum_over_outcomes(visits).astype(jnp.float32),
         prior_logits=program.load_row(tree.children_prior_logits, at),
-        qvalues=score(
-            program.gather(tree.edge_qvalues, children), program.gather(tree.edge_qvalue_stds, children)
-        ),
+        qvalues=mean_over_outcomes(visits, scores),
         node_visits=program.load(tree.node_visits, at),
         node_value=score(program.load(tree.node_values, at), program.load(tree.node_value_stds, at)),
         raw_value=score(program.load(tree.raw_values, at), program.load(tree.raw_value_stds, at)),
@@ -167,12 +196,12 @@ def backup(
     interpret: bool = False,
 ) -> Tree[object]:
     """Does the same as `plain.backup`."""
-    batch_size, _, num_actions = tree.children_index.shape
+    batch_size, _, num_actions = tree.children_prior_logits.shape
 
     def kernel(leaf: LeafEdge, step: CheckedStep, _: _Updated, refs: _Updated) -> None:
         program = Program(num_actions)
-        parent, action = program.load(leaf.parent_index), program.load(leaf.action)
-        node = program.load(leaf.next_node_index)
+        parent, node = program.load(leaf.parent_index), program.load(leaf.next_node_index)
+        action, outcome = program.load(leaf.action), program.load(leaf.outcome)
 
         def load(fields: FieldsT, at: Scalar) -> FieldsT:
             return jax.tree.map(lambda ref: program.load(ref, at), fields)
@@ -195,7 +224,7 @@ def backup(
         program.store(refs.parents, parent, node)
         program.store(refs.action_from_parent, action, node)
         program.store_row(refs.children_prior_logits, evaluation.prior_logits, node)
-        program.store(refs.children_index, node, parent, action)
+        program.store(refs.children_index, node, parent, outcome * num_actions + action)
 
         def body(state: tuple[Scalar, Return]) -> tuple[Scalar, Return]:
             at, arriving = state

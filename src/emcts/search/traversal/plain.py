@@ -13,18 +13,20 @@ from jaxtyping import Array, Bool, Int
 
 from emcts.search.backup import EdgeModel, NodeFields, Propagation, Return, RunningStats, back_up, evaluate
 from emcts.search.inputs import CheckedStep
+from emcts.search.outcomes import next_outcome
 from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectionFn
-from emcts.search.traversal.rules import BoundRule, stats_of_children
+from emcts.search.traversal.rules import BoundRule, NodeStats, stats_of_children
 from emcts.search.tree import Tree
 from emcts.types import Key, MaybeArray, record
 
 
 @record
 class LeafEdge:
-    """The edge that a simulation ends on, and the node there: a new one, or one that is evaluated once more."""
+    """The edge that a simulation ends on, its outcome, and the node there: a new one, or one to evaluate once more."""
 
     parent_index: Int[Array, "B"]
     action: Int[Array, "B"]
+    outcome: Int[Array, "B"]
     next_node_index: Int[Array, "B"]
 
 
@@ -33,13 +35,21 @@ class _SimulationState(NamedTuple):
 
     node_index: Int[Array, "B"]
     action: Int[Array, "B"]
+    outcome: Int[Array, "B"]
     next_node_index: Int[Array, "B"]
     is_continuing: Bool[Array, "B"]
     depth: Int[Array, ""]
     keys: MaybeArray
 
 
-Selected = tuple[Int[Array, "B"], Int[Array, "B"]]  # actions, and the nodes they lead to
+class Selected(NamedTuple):
+    """The actions selected at nodes, the outcomes to visit next, and the nodes that these lead to."""
+
+    action: Int[Array, "B"]
+    outcome: Int[Array, "B"]
+    child: Int[Array, "B"]
+
+
 Select = Callable[[MaybeArray, Int[Array, "B"], Int[Array, ""]], Selected]
 
 
@@ -58,7 +68,7 @@ def simulate(
             children = jax.vmap(lambda index, node: index[node])(scored.children_index, node_index)
             stats = jax.vmap(stats_of_children)(scored, node_index, children)
             action = jax.vmap(BoundRule.select, in_axes=(0, 0, None))(bound_rule, stats, depth)
-            return action, jnp.take_along_axis(children, action[:, None], axis=-1)[:, 0]
+            return _follow(children, stats, action, scored.num_outcomes)
 
         return select
 
@@ -78,8 +88,9 @@ def simulate_by_functions(
     batch = jnp.arange(new_node.shape[0])
 
     def follow(node_index: Int[Array, "B"], action: Array) -> Selected:
-        action = action.astype(jnp.int32)
-        return action, scored.children_index[batch, node_index, action]
+        children = scored.children_index[batch, node_index]
+        stats = jax.vmap(stats_of_children)(scored, node_index, children)
+        return _follow(children, stats, action.astype(jnp.int32), scored.num_outcomes)
 
     def at_root(keys: MaybeArray, node_index: Int[Array, "B"], depth: Int[Array, ""]) -> Selected:
         del depth
@@ -91,6 +102,18 @@ def simulate_by_functions(
 
     keys = jax.random.split(rng_key, new_node.shape[0])
     return _simulate(scored, at_root, at_interior, max_depth, new_node, keys)
+
+
+def _follow(
+    children: Int[Array, "B KA"], stats: NodeStats, action: Int[Array, "B"], num_outcomes: int
+) -> Selected:
+    """Returns the outcome of each selected action that is visited next."""
+
+    def of_action(row: Array) -> Array:
+        return jnp.take_along_axis(row, action[:, None], axis=-1)[:, 0]
+
+    entries = [of_action(row) for row in jnp.split(children, num_outcomes, axis=-1)]
+    return Selected(action, *next_outcome(entries, of_action(stats.visits)))
 
 
 def _simulate(
@@ -107,24 +130,26 @@ def _simulate(
         continuing = state.is_continuing
         node_index = jnp.where(continuing, state.next_node_index, state.node_index)
         keys, select_keys = _split_each(state.keys)
-        action, child = select(select_keys, node_index, state.depth)
-        action = jnp.where(continuing, action, state.action)
-        child = jnp.where(continuing, child, state.next_node_index)
+        selected = select(select_keys, node_index, state.depth)
+        action = jnp.where(continuing, selected.action, state.action)
+        outcome = jnp.where(continuing, selected.outcome, state.outcome)
+        child = jnp.where(continuing, selected.child, state.next_node_index)
         # A terminal node is evaluated again, but nothing is expanded below it.
         ended = (child == Tree.UNVISITED) | (tree.edge_discounts[batch, child] == 0)
         depth = state.depth + 1
         return _SimulationState(
-            node_index, action, child, continuing & ~ended & (depth < max_depth), depth, keys
+            node_index, action, outcome, child, continuing & ~ended & (depth < max_depth), depth, keys
         )
 
     root = jnp.full_like(new_node, Tree.ROOT_INDEX)
-    start = _SimulationState(root, root, root, jnp.ones_like(new_node, bool), jnp.zeros((), jnp.int32), keys)
+    depth = jnp.zeros((), jnp.int32)
+    start = _SimulationState(root, root, root, root, jnp.ones_like(new_node, bool), depth, keys)
     below_root = step(at_root, start)
     end = jax.lax.while_loop(
         lambda state: jnp.any(state.is_continuing), lambda state: step(at_interior, state), below_root
     )
     next_node_index = jnp.where(end.next_node_index == Tree.UNVISITED, new_node, end.next_node_index)
-    return LeafEdge(end.node_index, end.action, next_node_index)
+    return LeafEdge(end.node_index, end.action, end.outcome, next_node_index)
 
 
 def _split_each(keys: MaybeArray) -> tuple[MaybeArray, MaybeArray]:
@@ -147,6 +172,7 @@ def backup(tree: Tree[object], leaf: LeafEdge, step: CheckedStep, propagation: P
     batch = jnp.arange(leaf.action.shape[0])
     num_nodes = tree.node_visits.shape[-1]
     at_leaf = (batch, leaf.next_node_index)
+    entry = leaf.outcome * tree.num_actions + leaf.action
     fields = NodeFields.of(tree)
     running = jax.tree.map(lambda field: field[at_leaf], fields.running)
     new, arriving = evaluate(running, fields.edge.edge_rewards[at_leaf], step, propagation)
@@ -155,9 +181,7 @@ def backup(tree: Tree[object], leaf: LeafEdge, step: CheckedStep, propagation: P
         parents=tree.parents.at[at_leaf].set(leaf.parent_index),
         action_from_parent=tree.action_from_parent.at[at_leaf].set(leaf.action),
         children_prior_logits=tree.children_prior_logits.at[at_leaf].set(step.prior_logits),
-        children_index=tree.children_index.at[batch, leaf.parent_index, leaf.action].set(
-            leaf.next_node_index
-        ),
+        children_index=tree.children_index.at[batch, leaf.parent_index, entry].set(leaf.next_node_index),
     )
 
     def body(state: _BackupState) -> _BackupState:

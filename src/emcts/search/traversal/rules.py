@@ -13,6 +13,7 @@ from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
+from emcts.search.outcomes import mean_over_outcomes, sum_over_outcomes
 from emcts.search.tree import Tree
 from emcts.types import Key, MaybeArray, Replaceable, Scalar
 
@@ -65,14 +66,19 @@ def node_stats(tree: Tree[object], node_index: ArrayLike) -> NodeStats:
     return stats_of_children(tree, node_index, tree.children_index[node_index])
 
 
-def stats_of_children(tree: Tree[object], node_index: ArrayLike, child: Int[Array, "A"]) -> NodeStats:
+def stats_of_children(tree: Tree[object], node_index: ArrayLike, child: Int[Array, "KA"]) -> NodeStats:
     """Does the same for a node whose children are known."""
-    exists = child != Tree.UNVISITED
+    exists = child >= 0
     at = jnp.maximum(child, 0)
+
+    def by_outcome(node_field: Array) -> list[Array]:
+        return jnp.split(jnp.where(exists, node_field[at], 0), tree.num_outcomes)
+
+    visits = by_outcome(tree.node_visits)
     return NodeStats(
-        visits=jnp.where(exists, tree.node_visits[at], 0).astype(jnp.float32),
+        visits=sum_over_outcomes(visits).astype(jnp.float32),
         prior_logits=tree.children_prior_logits[node_index],
-        qvalues=jnp.where(exists, tree.edge_qvalues[at], 0),
+        qvalues=mean_over_outcomes(visits, by_outcome(tree.edge_qvalues)),
         node_visits=tree.node_visits[node_index],
         node_value=tree.node_values[node_index],
         raw_value=tree.raw_values[node_index],

@@ -1,9 +1,9 @@
 """Stochastic simulators: the outcomes that a search samples below each action, and how it visits them.
 
-An edge keeps up to K outcomes. All K are drawn when the edge is expanded, each from a key of its own; draws that lead to
-equal states are one outcome. Visits of the edge take the draws in turn, so that each outcome is visited in proportion to
-how often it was drawn. An outcome gets its node, and is evaluated, when it is first visited: a simulation is one
-evaluation, as in a deterministic model.
+An edge keeps up to K outcomes. All K are drawn when the edge is expanded, each from a key of its own; draws that lead
+to equal states are one outcome. Visits of the edge take the draws in turn, so that each outcome is visited in
+proportion to how often it was drawn. An outcome gets its node, and is evaluated, when it is first visited: a
+simulation is one evaluation, as in a deterministic model.
 """
 
 import functools

@@ -35,7 +35,7 @@ class Tree(Replaceable, Generic[T_co]):
     A value is a mean of returns, and its std the mean of the stds of the same returns (`eq:ucb_variance`), the raw
     estimate of the node included. The edge into a node has the node's visits.
 
-    With K outcomes per action, `children_index` has K entries for each: that of outcome k of action a is at `k * A + a`.
+    With K outcomes per action, `children_index` has K entries for each: outcome k of action a is at `k * A + a`.
     An outcome that was drawn twice is one node: the entry of the second is `SAME - k`, where k is the first.
     """
 
@@ -147,7 +147,7 @@ class Tree(Replaceable, Generic[T_co]):
         return mean_over_outcomes(self._outcomes(self.node_visits, index), self._outcomes(node_field, index))
 
     def _outcomes(self, node_field: Array, index: Array) -> list[Array]:
-        """Returns the field of the nodes that the entries of `index` lead to: for each outcome, those of all actions."""
+        """Returns the field of the nodes that `index` leads to: for each outcome, those of all actions."""
         found = _gather(node_field, index.reshape(*node_field.shape[:-1], -1)).reshape(index.shape)
         return jnp.split(found, self.num_outcomes, axis=-1)
 

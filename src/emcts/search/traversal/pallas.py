@@ -103,7 +103,7 @@ def simulate(
             is_new = child == Tree.UNVISITED
             discount = program.load(tree.edge_discounts, jnp.where(is_new, 0, child))
             is_continuing = ~(is_new | (discount == 0)) & (depth + 1 < max_depth)
-            # Added to a number that is loaded: with one outcome this is a constant, which a loop cannot carry in Triton.
+            # With one outcome this would be a constant, which a loop in Triton cannot carry: add a loaded number.
             return State(at, action, outcome + 0 * action, child, depth + 1, is_continuing)
 
         interior = _load_rule(program, interior_refs)

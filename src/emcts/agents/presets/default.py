@@ -24,7 +24,16 @@ SettingsT = TypeVar("SettingsT")
 
 STEPS = 100_000
 SEARCH = replace(gumbel.SEARCH, simulations=16, discount=0.99)
-NOVELTY = replace(gumbel.NOVELTY, kind=None, return_range=None, max_variance=None)
+NOVELTY = replace(
+    gumbel.NOVELTY,
+    kind=None,
+    return_range=None,
+    max_variance=None,
+    rnd_width=128,
+    ensemble_size=5,
+    ensemble_hidden=(64,),
+    learning_rate=1e-3,
+)
 TARGETS = replace(gumbel.TARGETS, value_steps=5)
 REPLAY = ReplaySettings(batch_size=128, priority="value-error")
 SCHEDULE = ScheduleSettings(num_envs=8, rollout_length=8, updates=8, warmup_steps=256)

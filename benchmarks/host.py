@@ -92,7 +92,7 @@ def main(*, smoke: bool = False) -> None:
     for row in rows(smoke=smoke):
         costs = (f"{cost:.1f}" for cost in (row.cost, row.simulators, row.plain))
         table.add_row(row.what, str(row.seeds), f"{row.per_second:,.0f}", *costs)
-    Console().print(table)
+    Console(width=120).print(table)
 
 
 def _measure(

@@ -4,6 +4,7 @@ env = from_xminigrid(*xminigrid.make("MiniGrid-DoorKey-8x8"))
 """
 
 import dataclasses
+from collections.abc import Callable, Mapping
 from typing import Generic, Literal, Protocol, get_args, runtime_checkable
 
 import jax
@@ -122,6 +123,15 @@ class XminigridEnvironment:
     def legal(self, state: XminigridState[PyTree]) -> Bool[Array, "A"]:
         return jnp.ones(self.num_actions, bool)
 
+    @property
+    def novelty_inputs(self) -> Mapping[str, Callable[[XminigridState[PyTree]], Array]]:
+        """`agent`: where the agent is, what it carries, and how many tiles of each kind there are.
+
+        Most of these worlds are laid out anew for each episode, so that hardly any observation is seen twice. What
+        the agent did in one layout (took a key, opened a door) is known in the next.
+        """
+        return {"agent": lambda state: _agent_and_tiles(state.inner.state.grid, state.inner.state.agent)}
+
     def render(self, state: XminigridState[PyTree]) -> np.ndarray | str:
         return self.env.render(self.params, state.inner)
 
@@ -158,6 +168,12 @@ def _whole_grid(grid: Integer[Array, "H W 2"], agent: PyTree) -> Bool[Array, "H 
         jnp.broadcast_to(carried, (rows, columns, carried.shape[0])),
     ]
     return jnp.concatenate(parts, axis=-1)
+
+
+def _agent_and_tiles(grid: Integer[Array, "H W 2"], agent: PyTree) -> Int[Array, "F"]:
+    tiles = jnp.sum(_one_hot(grid[..., 0], NUM_TILES), axis=(0, 1), dtype=jnp.int32)
+    parts = (agent.position, agent.direction[None], agent.pocket[:1], tiles)
+    return jnp.concatenate([part.astype(jnp.int32) for part in parts])
 
 
 def _one_hot(values: Integer[Array, "*S"], count: int) -> Bool[Array, "*S C"]:

@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from examples.slippery_lake import LakeState, SlipperyLake
 from jaxtyping import Array, Float
 from rich import box
 from rich.console import Console
@@ -77,8 +78,6 @@ def search_quality(
     size: int, simulations: int, outcomes: int, *, tables: int = 8, keys: int = 8
 ) -> list[Quality]:
     """Searches every cell, with values at the leaves from some tables, `keys` times each."""
-    from slippery_lake import LakeState, SlipperyLake
-
     env = SlipperyLake(size)
     qvalues = env.optimal_qvalues(DISCOUNT)
     playing = np.flatnonzero(qvalues.max(axis=1) > 0)
@@ -134,7 +133,7 @@ def search_quality(
     return found
 
 
-def policy_value(env: Any, policy: Float[np.ndarray, "cells 4"]) -> Float[np.ndarray, "cells"]:
+def policy_value(env: SlipperyLake, policy: Float[np.ndarray, "cells 4"]) -> Float[np.ndarray, "cells"]:
     """Returns the value of each cell under a policy, exactly."""
     cells, goal = env.size**2, env.size**2 - 1
     chances = np.zeros((cells, cells))

@@ -25,6 +25,8 @@ class SearchSettings:
     """of gumbel's noise"""
     dirichlet_fraction: float = 0.25
     """of the noise in puct's prior, for agents without uncertainty"""
+    outcomes: int | None = 1
+    """of each action that a search of a simulator samples; left out, 1 if the environment is deterministic"""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -60,6 +60,26 @@ def worlds(
     _benchmark("worlds").main(rows=rows, seeds=seeds, smoke=smoke, out=out)
 
 
+def outcomes(
+    *,
+    rows: tuple[str, ...] = (),
+    seeds: int = 3,
+    steps: int | None = None,
+    smoke: bool = False,
+    out: Path | None = None,
+) -> None:
+    """How many outcomes of each action a search should sample in stochastic worlds.
+
+    Args:
+        rows: measure these alone: search:lake and search:lake-8 (searches alone), or 2048, or 2048:4 (4 outcomes).
+        seeds: number of seeds of each training, from 0 on.
+        steps: environment steps of each training, in place of those of the row.
+        smoke: tiny sizes, to test that it runs.
+        out: a folder for a JSON file of each row, with the command, commit and machine.
+    """
+    _benchmark("outcomes").main(rows=rows, seeds=seeds, steps=steps, smoke=smoke, out=out)
+
+
 def _benchmark(name: str) -> ModuleType:
     root = Path(__file__).parents[3]
     if not (root / "benchmarks" / f"{name}.py").is_file():
@@ -74,4 +94,11 @@ def _benchmark(name: str) -> ModuleType:
         raise ValueError(f'{error.name} is not installed: pip install "emcts[bench]"') from error
 
 
-COMMANDS = {"search": search, "env": env, "train": train, "scale": scale, "worlds": worlds}
+COMMANDS = {
+    "search": search,
+    "env": env,
+    "train": train,
+    "scale": scale,
+    "worlds": worlds,
+    "outcomes": outcomes,
+}

@@ -7,14 +7,22 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from emcts.envs.base import AnyEnvironment
+from emcts.envs.base import AnyEnvironment, Outcome
 from emcts.models.evaluators import EvaluateState, EvaluateTransition, Evaluator, StateEstimate, Transition
 from emcts.models.networks import Networks
 from emcts.models.statistics import normalises, return_range, update_statistics
 from emcts.models.ube import leaf_variance
 from emcts.models.world_model import Prior, Unroll, WorldModel
 from emcts.novelty import Novelty
-from emcts.types import Key, Params, RecurrentFn, RecurrentFnOutput, RootFnOutput, Scalar
+from emcts.types import (
+    Key,
+    Params,
+    RecurrentFn,
+    RecurrentFnOutput,
+    RootFnOutput,
+    SampledOutcomes,
+    Scalar,
+)
 
 LeafFactor = Callable[[PyTree], Float[Array, ""]]
 
@@ -27,6 +35,7 @@ class SimulatorPlanningModel:
     where the novelty is that of the transition into the leaf. Values and variances are not backed up past a terminal
     state. An episode that was cut off is not over: the edge to its last state counts that state's value in full, and
     the search goes no further. `return_range` is the unit of the return: `max_variance` is in terms of its square.
+    A search samples `num_outcomes` outcomes of each action.
     """
 
     env: AnyEnvironment
@@ -36,6 +45,7 @@ class SimulatorPlanningModel:
     leaf_factor: LeafFactor
     max_variance: float
     return_range: Scalar = 1.0
+    num_outcomes: int = 1
 
     @property
     def _largest_variance(self) -> Scalar:
@@ -50,6 +60,9 @@ class SimulatorPlanningModel:
         return ~jax.vmap(self.env.legal)(states)
 
     def recurrent_fn(self, prior: Prior) -> RecurrentFn:
+        return self._one_outcome(prior) if self.num_outcomes == 1 else self._sampled_outcomes(prior)
+
+    def _one_outcome(self, prior: Prior) -> RecurrentFn:
         def step(
             _: Params, key: Key, action: Int[Array, "B"], states: PyTree
         ) -> tuple[RecurrentFnOutput, PyTree]:
@@ -59,6 +72,20 @@ class SimulatorPlanningModel:
             return bootstrap_where(cut_off, out.replace(prior_logits=logits)), after
 
         return step
+
+    def _sampled_outcomes(self, prior: Prior) -> SampledOutcomes[PyTree, Outcome]:
+        def draw(_: Params, key: Key, action: Int[Array, ""], state: PyTree) -> tuple[Outcome, PyTree]:
+            after, outcome = self.env.step(state, action, key)
+            return outcome, after
+
+        def evaluate(
+            _: Params, action: Int[Array, "B"], before: PyTree, outcome: Outcome, after: PyTree
+        ) -> RecurrentFnOutput:
+            out, estimate = jax.vmap(self._evaluate)(before, action, after, outcome)
+            logits = self._mask_invalid(prior(estimate), after)
+            return bootstrap_where(outcome.cut_off, out.replace(prior_logits=logits))
+
+        return SampledOutcomes(draw, evaluate, self.num_outcomes)
 
     def estimate(self, states: PyTree) -> StateEstimate:
         return jax.vmap(self.evaluate_state)(states)
@@ -73,6 +100,12 @@ class SimulatorPlanningModel:
         self, state: PyTree, action: Int[Array, ""], key: Key
     ) -> tuple[RecurrentFnOutput, StateEstimate, PyTree, Bool[Array, ""]]:
         after, outcome = self.env.step(state, action, key)
+        out, estimate = self._evaluate(state, action, after, outcome)
+        return out, estimate, after, outcome.cut_off
+
+    def _evaluate(
+        self, state: PyTree, action: Int[Array, ""], after: PyTree, outcome: Outcome
+    ) -> tuple[RecurrentFnOutput, StateEstimate]:
         transition = self.evaluate_transition(state, action, after, outcome)
         estimate = self.evaluate_state(after)
         out = RecurrentFnOutput(
@@ -85,7 +118,7 @@ class SimulatorPlanningModel:
                 estimate.ube, transition.novelty, self.leaf_factor(after), self._largest_variance
             ),
         )
-        return out, estimate, after, outcome.cut_off
+        return out, estimate
 
 
 def bootstrap_where(cut_off: Bool[Array, "B"], step: RecurrentFnOutput) -> RecurrentFnOutput:
@@ -105,7 +138,8 @@ def bootstrap_where(cut_off: Bool[Array, "B"], step: RecurrentFnOutput) -> Recur
 class SimulatorModel:
     """Plans with the environment itself. `leaf_factor` gives the leaf rule's `c`, as a function of the leaf's state.
 
-    Variances are in units of the squared `fixed_range`; None is the range of the returns that was seen.
+    Variances are in units of the squared `fixed_range`; None is the range of the returns that was seen. A search
+    samples `num_outcomes` outcomes of each action.
     """
 
     evaluator: Evaluator[PyTree]
@@ -113,14 +147,15 @@ class SimulatorModel:
     leaf_factor: LeafFactor
     max_variance: float = float("inf")
     fixed_range: float | None = 1.0
+    num_outcomes: int = 1
 
     @property
     def novelty(self) -> Novelty:
         return self.evaluator.novelty
 
     @property
-    def uses_simulator(self) -> bool:
-        return True
+    def simulator_steps(self) -> int:
+        return self.num_outcomes
 
     @property
     def reads_state_after(self) -> bool:
@@ -138,7 +173,7 @@ class SimulatorModel:
         unit = self.return_range(networks)
         evaluate_state = self.evaluator.state_fn(env, networks, unit**2)
         with_novelty = self.evaluator.transition_fn(env, networks, unit**2)
-        rule = (self.discount, self.leaf_factor, self.max_variance, unit)
+        rule = (self.discount, self.leaf_factor, self.max_variance, unit, self.num_outcomes)
         return lambda novelty: SimulatorPlanningModel(env, evaluate_state, with_novelty(novelty), *rule)
 
     def without_novelty(self) -> WorldModel[PyTree]:

@@ -63,8 +63,8 @@ class WorldModel(Protocol[State_contra]):
     def discount(self) -> float: ...
 
     @property
-    def uses_simulator(self) -> bool:
-        """Whether a step of its planning models takes a step of the environment."""
+    def simulator_steps(self) -> int:
+        """The steps of the environment that a step of its planning models takes; 0 if it takes none."""
 
     @property
     def reads_state_after(self) -> bool:

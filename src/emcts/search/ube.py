@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from emcts.search import inputs
 from emcts.search.tree import Tree
-from emcts.types import Key, Number, Params, RecurrentFn
+from emcts.types import Key, Number, Params, RecurrentFn, SampledOutcomes
 
 
 class OneStep(NamedTuple):
@@ -19,7 +19,10 @@ class OneStep(NamedTuple):
 
 
 def one_step_lookahead(params: Params, rng_key: Key, root: object, recurrent_fn: RecurrentFn) -> OneStep:
-    """Returns `r + g * v` and `sqrt(eta(s,a) + g^2 * u(f(s,a)))` of every action, valid or not."""
+    """Returns `r + g * v` and `sqrt(eta(s,a) + g^2 * u(f(s,a)))` of every action, valid or not.
+
+    With sampled outcomes these are means over as many draws of each action as a search keeps.
+    """
     checked = inputs.read_root(root)
     num_actions = checked.prior_logits.shape[-1]
 
@@ -29,8 +32,11 @@ def one_step_lookahead(params: Params, rng_key: Key, root: object, recurrent_fn:
         variance = step.reward_variance + step.discount**2 * step.value_variance
         return OneStep(step.reward + step.discount * step.value, jnp.sqrt(variance))
 
-    keys = jax.random.split(rng_key, num_actions)
-    steps = jax.lax.map(lambda x: step_by(*x), (jnp.arange(num_actions), keys))
+    draws = recurrent_fn.num_outcomes if isinstance(recurrent_fn, SampledOutcomes) else 1
+    keys = jax.random.split(rng_key, num_actions * draws)
+    steps = jax.lax.map(lambda x: step_by(*x), (jnp.repeat(jnp.arange(num_actions), draws), keys))
+    if draws > 1:
+        steps = jax.tree.map(lambda x: x.reshape(num_actions, draws, -1).mean(axis=1), steps)
     return OneStep(steps.qvalues.T, steps.stds.T)
 
 

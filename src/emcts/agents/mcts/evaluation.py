@@ -89,21 +89,23 @@ def uncertainty_maps(agent: Agent) -> Callable[[TrainState], Maps] | None:
 def simulator_rates(agent: Agent) -> SimulatorRates:
     """Returns the simulator steps of planning, by the settings of an agent; none if its model takes none.
 
-    A simulation of a search takes one, and one-step lookahead one for each action. In a tabular environment Reanalyse
-    searches each state once in an iteration, however often it was sampled. Rebuilding stored states does not count.
+    A simulation of a search takes one for each outcome that is sampled, and one-step lookahead as many for each action.
+    In a tabular environment Reanalyse searches each state once in an iteration, however often it was sampled.
+    Rebuilding stored states does not count.
     """
     env, world_model, reanalyse = agent.env_factory.example, agent.world_model, agent.reanalyse
     actions: int = env.num_actions
-    if not world_model.uses_simulator:
+    steps = world_model.simulator_steps
+    if steps == 0:
         return SimulatorRates()
     states = agent.schedule.updates * agent.replay.batch_size * agent.replay.sequence
     if world_model.all_states(env) is not None and isinstance(env, FiniteEnvironment):
         states = env.num_states
     searching = world_model if reanalyse.uses_novelty else world_model.without_novelty()
-    search = reanalyse.planner.model_steps(actions) if searching.uses_simulator else 0
-    per_state = search + reanalyse.ube.model_steps(actions, reanalyse.exploring)
+    search = searching.simulator_steps * reanalyse.planner.model_steps(actions)
+    per_state = search + steps * reanalyse.ube.model_steps(actions, reanalyse.exploring)
     return SimulatorRates(
-        acting=agent.planner.model_steps(actions),
+        acting=steps * agent.planner.model_steps(actions),
         reanalyse=states * per_state,
-        evaluation=agent.evaluation_planner.model_steps(actions),
+        evaluation=steps * agent.evaluation_planner.model_steps(actions),
     )

@@ -122,6 +122,13 @@ def _fixed_range(settings: AnySettings) -> float | None:
     return given
 
 
+def _num_outcomes(settings: AnySettings) -> int:
+    given: int | None = settings.search.outcomes
+    if given is None or given < 1:
+        raise ValueError(f"search.outcomes is {given}: give a number of at least 1")
+    return given
+
+
 def _new_statistics(settings: AnySettings, spec: Spec) -> Statistics | None:
     """The statistics of new networks. An index is read as it is."""
     indexed = isinstance(spec, InputSpec) and spec.is_indexed
@@ -149,6 +156,7 @@ def simulator(task: Task, settings: AnySettings, *, uncertainty: bool) -> tuple[
         _leaf_factor(task, settings),
         _max_variance(settings),
         _fixed_range(settings),
+        _num_outcomes(settings),
     )
     networks = _simulator_networks(task, model, heads)
     return world_model, lambda key: with_statistics(networks(key), _new_statistics(settings, task.input_spec))
@@ -199,6 +207,11 @@ def _simulator_novelty(task: Task, settings: AnySettings) -> Novelty:
 
 def learned(task: Task, settings: AnySettings, *, uncertainty: bool) -> tuple[WorldModel[PyTree], Networks]:
     """Plans with a learned model, as MuZero does."""
+    if (outcomes := _num_outcomes(settings)) > 1:
+        raise ValueError(
+            f"search.outcomes is {outcomes}, and a learned model predicts one outcome of each action: "
+            "give 1, or take --agent az, az-ube or e-az"
+        )
     latents = lookup(LATENTS, settings.model.kind, "model.kind")(
         task, settings, _heads(task, settings, uncertainty)
     )

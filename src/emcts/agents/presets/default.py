@@ -22,8 +22,10 @@ from emcts.agents.task import EnvOptions, Task
 
 SettingsT = TypeVar("SettingsT")
 
+STOCHASTIC_OUTCOMES = 1  # of each action that a search samples in a stochastic simulator
+
 STEPS = 100_000
-SEARCH = replace(gumbel.SEARCH, simulations=16, discount=0.99)
+SEARCH = replace(gumbel.SEARCH, simulations=16, discount=0.99, outcomes=None)
 NOVELTY = replace(
     gumbel.NOVELTY,
     kind=None,
@@ -112,7 +114,10 @@ def fill_open(settings: SettingsT, task: Task) -> SettingsT:
         filled = _fill(filled, "env", deterministic=task.is_deterministic)
     if not isinstance(filled, Settings):
         return filled
-    if isinstance(filled.model, LearnedModelSettings):
+    learned = isinstance(filled.model, LearnedModelSettings)
+    one = learned or task.is_deterministic
+    filled = _fill(filled, "search", outcomes=1 if one else STOCHASTIC_OUTCOMES)
+    if learned:
         filled = _fill(filled, "model", kind=_model_kind(task))
     return _fill(
         _with_estimator(filled, task),

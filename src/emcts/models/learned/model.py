@@ -195,8 +195,8 @@ class LearnedModel:
         return self.local_uncertainty.novelty
 
     @property
-    def uses_simulator(self) -> bool:
-        return self.local_uncertainty.uses_simulator
+    def simulator_steps(self) -> int:
+        return int(self.local_uncertainty.uses_simulator)
 
     @property
     def reads_state_after(self) -> bool:

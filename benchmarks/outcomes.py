@@ -160,16 +160,27 @@ class Record:
     simulator_steps: int = 0  # of one seed
 
     def last(self, share: float = 0.25) -> Float[np.ndarray, "S"]:
-        """Returns of each seed the mean of its last evaluations."""
+        """Returns of each seed the mean of its last evaluations; without any, that of the untrained agent."""
+        if not self.curve:
+            return np.array(self.untrained_return)
         returns = np.array([one["return"] for one in self.curve], float)
         return returns[-max(1, round(share * len(returns))) :].mean(axis=0)
 
 
 def train(
-    name: str, outcomes: int, seeds: Sequence[int], *, steps: int | None, smoke: bool, out: Path | None
+    name: str,
+    outcomes: int,
+    seeds: Sequence[int],
+    *,
+    steps: int | None,
+    training: bool,
+    smoke: bool,
+    out: Path | None,
 ) -> Record:
-    """Trains one row. The file is written after each evaluation."""
+    """Trains one row. The file is written after each evaluation. Without `training`, the untrained agent plays."""
     world = WORLDS[name]
+    limit = f" --steps {steps or world.steps}" if training else " --no-training"
+    row = f"{name}:{outcomes} --seeds {len(seeds)}{limit}"
     catalogue = installed((world.reference,))
     changes: dict[str, Any] = {
         "env.arguments": dict(world.arguments),
@@ -186,8 +197,10 @@ def train(
     untrained = trainer.evaluate(state, episodes=1 if smoke else 16, beta=0.0, seed=0)
     returns = np.asarray(untrained["return"], float).reshape(len(seeds), -1).mean(axis=1)
     record = Record(name, world.agent, outcomes, tuple(seeds), plain(settings), returns.tolist(), [])
+    if not training and out is not None:
+        _write(out / f"untrained-{name}-{outcomes}.json", row, dataclasses.asdict(record))
     start, env_steps = time.monotonic(), 0
-    while env_steps < trainer.total_env_steps:
+    while training and env_steps < trainer.total_env_steps:
         state, progress = trainer.advance(state)
         env_steps = progress.env_steps
         record.seconds = time.monotonic() - start
@@ -196,7 +209,7 @@ def train(
         record.curve.append({"env_steps": env_steps, "return": shown})
         print(f"{name}:{outcomes}: {env_steps:,} steps, {record.seconds:.0f} s, returns {shown}", flush=True)
         if out is not None:
-            _write(out / f"{name}-{outcomes}.json", f"{name}:{outcomes}", dataclasses.asdict(record))
+            _write(out / f"{name}-{outcomes}.json", row, dataclasses.asdict(record))
     return record
 
 
@@ -210,6 +223,7 @@ def main(
     rows: Sequence[str] = (),
     seeds: int = 3,
     steps: int | None = None,
+    training: bool = True,
     smoke: bool = False,
     out: Path | None = None,
 ) -> None:
@@ -225,7 +239,7 @@ def main(
         )
         for name, outcomes in trained:
             numbers = range(1 if smoke else seeds)
-            record = train(name, outcomes, numbers, steps=steps, smoke=smoke, out=out)
+            record = train(name, outcomes, numbers, steps=steps, training=training, smoke=smoke, out=out)
             last = record.last()
             table.add_row(
                 name,

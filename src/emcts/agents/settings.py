@@ -26,7 +26,7 @@ class SearchSettings:
     dirichlet_fraction: float = 0.25
     """of the noise in puct's prior, for agents without uncertainty"""
     outcomes: int | None = 1
-    """of each action that a search of a simulator samples; left out, 1 if the environment is deterministic"""
+    """of each action that a search of a simulator samples; left out, 1 if the environment is deterministic, else 8"""
 
 
 @dataclasses.dataclass(frozen=True)

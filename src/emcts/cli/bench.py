@@ -65,6 +65,7 @@ def outcomes(
     rows: tuple[str, ...] = (),
     seeds: int = 3,
     steps: int | None = None,
+    training: bool = True,
     smoke: bool = False,
     out: Path | None = None,
 ) -> None:
@@ -74,10 +75,11 @@ def outcomes(
         rows: measure these alone: search:lake and search:lake-8 (searches alone), or 2048, or 2048:4 (4 outcomes).
         seeds: number of seeds of each training, from 0 on.
         steps: environment steps of each training, in place of those of the row.
+        training: if not, untrained agents play, whose searches alone differ.
         smoke: tiny sizes, to test that it runs.
         out: a folder for a JSON file of each row, with the command, commit and machine.
     """
-    _benchmark("outcomes").main(rows=rows, seeds=seeds, steps=steps, smoke=smoke, out=out)
+    _benchmark("outcomes").main(rows=rows, seeds=seeds, steps=steps, training=training, smoke=smoke, out=out)
 
 
 def _benchmark(name: str) -> ModuleType:

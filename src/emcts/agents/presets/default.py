@@ -22,7 +22,9 @@ from emcts.agents.task import EnvOptions, Task
 
 SettingsT = TypeVar("SettingsT")
 
-STOCHASTIC_OUTCOMES = 1  # of each action that a search samples in a stochastic simulator
+STOCHASTIC_OUTCOMES = (
+    8  # of each action that a search samples: docs/notes/stochastic-worlds.md has the reasons
+)
 
 STEPS = 100_000
 SEARCH = replace(gumbel.SEARCH, simulations=16, discount=0.99, outcomes=None)

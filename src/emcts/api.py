@@ -27,7 +27,7 @@ from emcts.registry import lookup
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.config import CheckpointSchedule, Config, override, plain, refuse_changes, stored_settings
 from emcts.runs.drive import drive
-from emcts.runs.folder import Folder, next_free, status
+from emcts.runs.folder import Folder, status
 from emcts.runs.logging.display import Display, display_for
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS, check_loggers
 from emcts.runs.logging.metrics import MetricsLine
@@ -97,9 +97,8 @@ def train(
     config = Config(environment, agent, preset, _seeds(seeds), plain(chosen), checkpoints)
     trainer = _placed(catalogue.trainer(environment, agent, chosen, config.seeds), devices)
     check_loggers(loggers)
-    path = next_free(Path("runs"), environment, agent) if out is None else Path(out)
     command = f"emcts.train({environment!r}, agent={agent!r}, seeds={list(config.seeds)})"
-    folder = Folder.create(path, config, provenance(command))
+    folder = Folder.create_in(None if out is None else Path(out), config, provenance(command))
     return _train(trainer, folder, command, loggers, quiet)
 
 
@@ -125,8 +124,6 @@ def resume(
     refuse_changes(config.settings, plain(settings))
     check_loggers(loggers)
     trainer = _placed(catalogue.trainer(config.environment, config.agent, settings, config.seeds), devices)
-    if plain(settings) != config.settings:
-        folder.write_config(dataclasses.replace(config, settings=plain(settings)), folder.provenance())
     return _train(trainer, folder, f"emcts.resume({str(path)!r})", loggers, quiet)
 
 

@@ -133,6 +133,16 @@ def test_resume_extends_a_run(capsys: pytest.CaptureFixture[str], trained: Folde
     assert "got 1,200: --steps can only be raised" in refused(capsys, "resume", "runs/x", "--steps", "1200")
 
 
+def test_a_refused_resume_changes_nothing(capsys: pytest.CaptureFixture[str], trained: Folder) -> None:
+    before = (trained.path / "config.json").read_bytes()
+    with trained.lock():
+        assert "another process is training" in refused(capsys, "resume", "runs/x", "--steps", "1300")
+    for checkpoint in trained.checkpoints.iterdir():
+        (checkpoint / "manifest.json").unlink()
+    assert "no checkpoint in" in refused(capsys, "resume", "runs/x", "--steps", "1300")
+    assert (trained.path / "config.json").read_bytes() == before
+
+
 def test_resume_refuses_other_settings(capsys: pytest.CaptureFixture[str], trained: Folder) -> None:
     error = refused(capsys, "resume", "runs/x", "--optimiser.learning-rate", "0.3")
     assert "setting optimiser.learning_rate is 0.1 in this run, got 0.3" in error

@@ -98,12 +98,10 @@ def explain_lost_process(folder: Folder) -> Iterator[None]:
         os._exit(1)  # a regular exit would wait for the lost process
 
 
-def create_shared_folder(create: Callable[[Path], Folder], path: Path) -> Folder:
+def create_shared_folder(create: Callable[[], Folder]) -> Folder:
     """Creates the folder of a run in the leader, and opens it in every process."""
-    if process_group.is_leader():
-        create(path)
-    process_group.wait_for_all("the folder of the run")
-    return Folder.open(path)
+    path = str(create().path) if process_group.is_leader() else ""
+    return Folder.open(Path(process_group.broadcast_text(path)))
 
 
 def _lost(folder: Folder, error: Exception) -> str:

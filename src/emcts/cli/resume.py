@@ -1,7 +1,6 @@
 """`emcts resume`: continues a run as if it had never stopped."""
 
 import argparse
-import dataclasses
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from emcts.agents import catalogue as installed_agents
 from emcts.cli.distributed import DistributedOptions, join_process_group
 from emcts.cli.settings import parse_settings
 from emcts.cli.train import LoggerNames, train_run
-from emcts.runs import process_group
 from emcts.runs.config import plain, refuse_changes, stored_settings
 from emcts.runs.folder import Folder
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS, check_loggers
@@ -64,6 +62,4 @@ def resume(arguments: Sequence[str], catalogue: Catalogue | None = None) -> None
     refuse_changes(config.settings, plain(settings))
     check_loggers(options.loggers)
     trainer = options.place(catalogue.trainer(config.environment, config.agent, settings, config.seeds))
-    if plain(settings) != config.settings and process_group.is_leader():
-        folder.write_config(dataclasses.replace(config, settings=plain(settings)), folder.provenance())
     train_run(trainer, folder, shlex.join(["emcts", "resume", *arguments]), options.loggers)

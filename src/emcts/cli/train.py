@@ -26,7 +26,7 @@ from emcts.registry import lookup
 from emcts.runs import process_group
 from emcts.runs.config import CheckpointSchedule, Config, plain, stored_settings
 from emcts.runs.drive import drive
-from emcts.runs.folder import Folder, next_free
+from emcts.runs.folder import Folder
 from emcts.runs.logging.display import display_for, duration
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS, LOGGERS, check_loggers
 from emcts.runs.provenance import provenance
@@ -97,8 +97,7 @@ def train(arguments: Sequence[str], catalogue: Catalogue) -> None:
         Console().print(_plan_table(plan_run(config, settings, catalogue, options.place)))
         return
     command = shlex.join(["emcts", "train", *arguments])
-    out = options.out or Path(process_group.broadcast_text(str(next_free(Path("runs"), environment, agent))))
-    folder = create_shared_folder(lambda path: Folder.create(path, config, provenance(command)), out)
+    folder = create_shared_folder(lambda: Folder.create_in(options.out, config, provenance(command)))
     if (
         not process_group.is_single()
     ):  # what was found by trying the environment is the leader's in every process

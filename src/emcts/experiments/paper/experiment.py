@@ -10,7 +10,6 @@ from emcts.experiments.analysis.run_group import RunGroup, relative
 from emcts.experiments.analysis.tables import Results, Tables
 from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.runs.figure import write_png
-from emcts.runs.files import replace_atomically
 from emcts.runs.folder import Folder
 from emcts.runs.provenance import provenance
 from emcts.training.catalogue import Catalogue
@@ -81,4 +80,4 @@ class Experiment:
     def draw_from(self, results: Results) -> Path:
         """Draws the figure from the tables in the folder alone."""
         figure = self.draw(results.read())
-        return replace_atomically(results.folder / f"{self.name}.png", lambda file: write_png(figure, file))
+        return write_png(figure, results.folder / f"{self.name}.png")

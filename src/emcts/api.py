@@ -25,7 +25,16 @@ from emcts.experiments.setting_values import full_path, parse_setting, setting_t
 from emcts.models.encoders import MakeEncoder
 from emcts.registry import lookup
 from emcts.runs.checkpoints import Checkpoints
-from emcts.runs.config import CheckpointSchedule, Config, override, plain, refuse_changes, stored_settings
+from emcts.runs.config import (
+    CheckpointSchedule,
+    Config,
+    check_finite,
+    check_seed_count,
+    override,
+    plain,
+    refuse_changes,
+    stored_settings,
+)
 from emcts.runs.drive import drive
 from emcts.runs.folder import Folder, status
 from emcts.runs.logging.display import Display, display_for
@@ -84,6 +93,8 @@ def train(
     a reference names belong to `env` (`env__size=12`). `encoder` makes a module of your own for what is observed
     (docs/networks.md). Ctrl-C saves and returns, and `resume` continues.
     """
+    if out is not None and not str(out):
+        raise ValueError("out is empty: name a folder, such as runs/x, or leave it out")
     named = name_env(env, time_limit)
     catalogue, environment = dataclasses.replace(named.catalogue, encoder=encoder), named.environment
     lookup(catalogue.agents(environment), agent, "agent")
@@ -99,7 +110,8 @@ def train(
     check_loggers(loggers)
     command = f"emcts.train({environment!r}, agent={agent!r}, seeds={list(config.seeds)})"
     folder = Folder.create_in(None if out is None else Path(out), config, provenance(command))
-    return _train(trainer, folder, command, loggers, quiet)
+    with folder.discarded_on_error():
+        return _train(trainer, folder, command, loggers, quiet)
 
 
 def resume(
@@ -174,7 +186,9 @@ def _with_changes(settings: Any, changes: Mapping[str, object], steps: int | Non
             raise ValueError(f"{path}: {error}") from None
     if steps is not None:
         parsed[STEPS] = parse_setting(STEPS, steps, types)
-    return override(settings, parsed)
+    changed = override(settings, parsed)
+    check_finite(changed)
+    return changed
 
 
 def _dotted(settings: Mapping[str, object]) -> dict[str, object]:
@@ -183,8 +197,7 @@ def _dotted(settings: Mapping[str, object]) -> dict[str, object]:
 
 def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     if isinstance(seeds, int):
-        if seeds < 1:
-            raise ValueError(f"seeds is {seeds}: give at least 1")
+        check_seed_count(seeds)
         return tuple(range(seeds))
     return tuple(int(seed) for seed in seeds)
 

@@ -214,3 +214,32 @@ def test_a_configuration_is_checked_before_a_folder_is_made(changes: dict[str, A
         config(**changes)
     with pytest.raises(ValueError, match="finite number above 0"):
         CheckpointSchedule(seconds=math.nan)
+
+
+def fails(folder: Folder, error: BaseException, trained: bool) -> None:
+    with folder.discarded_on_error(), folder.lock():
+        make_folder(folder.path, "tensorboard", "seed-0")
+        if trained:
+            folder.metrics.append([{"seed": 0, "env_steps": 1}])
+        raise error
+
+
+def test_a_run_that_fails_before_it_trains_leaves_nothing(tmp_path: Path) -> None:
+    """The corrected command finds its folder free; what was there before stays."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="too large"):
+            fails(Folder.create(tmp_path / "run", config(), {}), RuntimeError("too large"), trained=False)
+    assert [file.name for file in (tmp_path / "run").iterdir()] == ["notes.txt"]
+    with pytest.raises(ValueError, match="bad"):
+        fails(Folder.create(tmp_path / "other", config(), {}), ValueError("bad"), trained=False)
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize(("error", "trained"), [(RuntimeError(), True), (KeyboardInterrupt(), False)])
+def test_a_run_that_can_go_on_is_kept(tmp_path: Path, error: BaseException, trained: bool) -> None:
+    folder = Folder.create(tmp_path / "run", config(), {})
+    with pytest.raises(type(error)):
+        fails(folder, error, trained)
+    assert (folder.path / "config.json").exists()

@@ -3,6 +3,7 @@
 import argparse
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -24,7 +25,7 @@ from emcts.envs.references import LIBRARIES, is_reference
 from emcts.experiments.sweeps.plan import RunPlan, plan_run
 from emcts.registry import lookup
 from emcts.runs import process_group
-from emcts.runs.config import CheckpointSchedule, Config, plain, stored_settings
+from emcts.runs.config import CheckpointSchedule, Config, check_seed_count, plain, stored_settings
 from emcts.runs.drive import drive
 from emcts.runs.folder import Folder
 from emcts.runs.logging.display import display_for, duration
@@ -43,7 +44,7 @@ REFERENCES = {
     "MODULE:NAME": "a class or function of yours that makes one, called with the values of --env",
 }
 EXIT_CODES = """Ctrl-C or SIGTERM finishes the chunk, saves and exits with code 130 or 143; `emcts resume` continues.
-A loss that is not finite exits with 1, bad input and a full disk with 2."""
+A loss that is not finite, or explodes (above 1e10), exits with 1, bad input and a full disk with 2."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,8 @@ class TrainOptions(DistributedOptions):
     def all_seeds(self) -> tuple[int, ...]:
         if self.seed_list and self.seeds is not None:
             raise ValueError("--seeds and --seed-list exclude each other: give one of them")
-        if self.seeds is not None and self.seeds < 1:
-            raise ValueError(f"--seeds {self.seeds}: give at least 1")
+        if self.seeds is not None:
+            check_seed_count(self.seeds, "--seeds")
         return self.seed_list or tuple(range(self.seeds or DEFAULT_SEEDS))
 
     def schedule(self) -> CheckpointSchedule:
@@ -103,7 +104,8 @@ def train(arguments: Sequence[str], catalogue: Catalogue) -> None:
     ):  # what was found by trying the environment is the leader's in every process
         stored = stored_settings(folder.config(), catalogue)
         trainer = options.place(catalogue.trainer(environment, agent, stored, config.seeds))
-    train_run(trainer, folder, command, options.loggers)
+    with folder.discarded_on_error() if process_group.is_single() else nullcontext():
+        train_run(trainer, folder, command, options.loggers)
 
 
 def train_run(trainer: Trainer, folder: Folder, command: str, loggers: Sequence[str]) -> None:

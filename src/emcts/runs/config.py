@@ -139,8 +139,10 @@ def check_seeds(seeds: Sequence[int]) -> None:
 
 def check_seed_count(seeds: int, name: str = "seeds") -> None:
     """Raises an error for a number of seeds that is below 1, or that no machine could train."""
-    if not 1 <= seeds <= MAX_SEEDS:
-        raise ValueError(f"{name} {seeds}: give 1 to {MAX_SEEDS:,}")
+    if seeds < 1:
+        raise ValueError(f"{name} {seeds}: give at least 1")
+    if seeds > MAX_SEEDS:
+        raise ValueError(f"{name} {seeds}: give at most {MAX_SEEDS:,}")
 
 
 def check_finite(settings: DataclassInstance | Mapping[str, object]) -> None:

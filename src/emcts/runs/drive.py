@@ -41,7 +41,7 @@ def drive(
     loggers: Sequence[str] = DEFAULT_LOGGERS,
     stop: Callable[[LatestMetrics], bool] | None = None,
 ) -> RunResult:
-    """Trains until all steps are done, a signal arrives, or a loss is not finite.
+    """Trains until all steps are done, a signal arrives, or a loss is not finite or explodes.
 
     If the process is killed at any moment, another call continues from the last checkpoint, and the files of the run
     are the same as without the interruption. In a group of processes each one calls this; the leader writes, shows
@@ -168,8 +168,8 @@ def _broken(problem: str, kept: object, checkpoints: Checkpoints) -> RunResult:
     return RunResult(
         "broken",
         1,
-        f"a loss was not finite: {problem}. The state is in {kept}; {last}. The same settings give the same "
-        "result: start another run, for example with a lower learning rate",
+        f"a loss was not finite or exploded: {problem}. The state is in {kept}; {last}. The same settings give the "
+        "same result: start another run, for example with a lower learning rate",
     )
 
 

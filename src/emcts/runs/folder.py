@@ -12,7 +12,7 @@ from typing import Any
 
 from emcts.envs.references import is_reference, parse_reference
 from emcts.runs.config import Config
-from emcts.runs.files import create_exclusively, open_regular, write_atomically
+from emcts.runs.files import create_exclusively, open_regular, remove, write_atomically
 from emcts.runs.logging.artifacts import ArtifactLine
 from emcts.runs.logging.metrics import MetricsLine
 from emcts.runs.provenance import Provenance
@@ -140,6 +140,20 @@ class Folder:
             yield
         finally:
             os.close(descriptor)
+
+    @contextmanager
+    def discarded_on_error(self) -> Iterator[None]:
+        """Removes a new run if an error ends it before it has trained anything: it would block the next command."""
+        try:
+            yield
+        except Exception:
+            trained = self.checkpoints.exists() or (self.path / "metrics.jsonl").exists()
+            if not trained and not self.is_locked():
+                for name in (*FILES, *FOLDERS, ".lock"):
+                    remove(self.path / name)
+                if not any(self.path.iterdir()):
+                    self.path.rmdir()
+            raise
 
     def is_locked(self) -> bool:
         """Returns whether a process is training the run now."""

@@ -143,6 +143,23 @@ def test_resume_extends_a_run(capsys: pytest.CaptureFixture[str], trained: Folde
     assert "got 1,200: --steps can only be raised" in refused(capsys, "resume", "runs/x", "--steps", "1200")
 
 
+def test_a_run_ends_when_its_time_is_up_or_it_is_solved(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main(["train", "plain", "--agent", "walker", "--out", "runs/x", "--max-minutes", "1e-9", "--seeds", "1"])
+    assert "ended and saved at step" in capsys.readouterr().out
+    monkeypatch.setattr(
+        "emcts.cli.train.is_solved", lambda latest: any(line["env_steps"] >= 500 for line in latest.values())
+    )
+    main(["resume", "runs/x", "--stop-when-solved"])
+    assert "ended and saved at step 500 of 1,000: `emcts resume runs/x`" in capsys.readouterr().out
+    main(["resume", "runs/x"])
+    assert "finished: 1,000 steps" in capsys.readouterr().out
+    assert "--max-minutes nan: give a finite number" in refused(
+        capsys, "train", "plain", "--agent", "walker", "--max-minutes", "nan"
+    )
+
+
 def test_a_refused_resume_changes_nothing(capsys: pytest.CaptureFixture[str], trained: Folder) -> None:
     before = (trained.path / "config.json").read_bytes()
     with trained.lock():

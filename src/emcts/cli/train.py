@@ -1,8 +1,10 @@
 """`emcts train`: a new run. Its options depend on the environment, the agent and the preset."""
 
 import argparse
+import math
 import shlex
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +32,7 @@ from emcts.runs.drive import drive
 from emcts.runs.folder import Folder
 from emcts.runs.logging.display import display_for, duration
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS, LOGGERS, check_loggers
+from emcts.runs.logging.metrics import LatestMetrics, is_solved
 from emcts.runs.provenance import provenance
 from emcts.training.catalogue import Catalogue
 from emcts.training.progress import Trainer
@@ -48,7 +51,27 @@ A loss that is not finite, or explodes (above 1e10), exits with 1, bad input and
 
 
 @dataclass(frozen=True)
-class TrainOptions(DistributedOptions):
+class RunOptions(DistributedOptions):
+    """When to end before all steps are done. A run that ended early can be resumed."""
+
+    stop_when_solved: bool = False
+    """End when every seed has solved all episodes of an evaluation."""
+    max_minutes: float | None = None
+    """End with the first chunk that is done after this time, compilation included."""
+
+    def stop(self) -> Callable[[LatestMetrics], bool] | None:
+        """Returns the condition to end early; None if there is none."""
+        minutes = self.max_minutes
+        if minutes is not None and not 0 < minutes < math.inf:
+            raise ValueError(f"--max-minutes {minutes}: give a finite number above 0")
+        if minutes is None and not self.stop_when_solved:
+            return None
+        deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
+        return lambda latest: time.monotonic() >= deadline or (self.stop_when_solved and is_solved(latest))
+
+
+@dataclass(frozen=True)
+class TrainOptions(RunOptions):
     """TrainOptions of a run that do not depend on what is trained."""
 
     seeds: int | None = None
@@ -94,6 +117,7 @@ def train(arguments: Sequence[str], catalogue: Catalogue) -> None:
     config = Config(environment, agent, preset, options.all_seeds(), plain(settings), options.schedule())
     trainer = options.place(catalogue.trainer(environment, agent, settings, config.seeds))
     check_loggers(options.loggers)
+    stop = options.stop()
     if options.plan:
         Console().print(_plan_table(plan_run(config, settings, catalogue, options.place)))
         return
@@ -105,15 +129,21 @@ def train(arguments: Sequence[str], catalogue: Catalogue) -> None:
         stored = stored_settings(folder.config(), catalogue)
         trainer = options.place(catalogue.trainer(environment, agent, stored, config.seeds))
     with folder.discarded_on_error() if process_group.is_single() else nullcontext():
-        train_run(trainer, folder, command, options.loggers)
+        train_run(trainer, folder, command, options.loggers, stop)
 
 
-def train_run(trainer: Trainer, folder: Folder, command: str, loggers: Sequence[str]) -> None:
+def train_run(
+    trainer: Trainer,
+    folder: Folder,
+    command: str,
+    loggers: Sequence[str],
+    stop: Callable[[LatestMetrics], bool] | None = None,
+) -> None:
     """Trains a run to its end, and exits with the code of its result unless that is 0."""
     config = folder.config()
     title = f"{folder.path}: {config.agent} on {config.environment}, {len(config.seeds)} seeds"
     with explain_lost_process(folder):
-        result = drive(trainer, folder, display_for(Console(), title), command, loggers)
+        result = drive(trainer, folder, display_for(Console(), title), command, loggers, stop)
     if result.exit_code:
         raise SystemExit(result.exit_code)
 

@@ -48,11 +48,6 @@ class Demo:
         return Job(spec, tuple(spec.all_seeds), out / agent, steps)
 
 
-def is_solved(latest: LatestMetrics) -> bool:
-    """Returns whether every seed reaches the goal in all episodes of its last evaluation."""
-    return bool(latest) and all(metrics.get("solved") == 1 for metrics in latest.values())
-
-
 def latest_metrics(folder: Folder) -> LatestMetrics:
     """Returns the latest value of each metric, by seed."""
     return with_lines({}, folder.metrics.read())

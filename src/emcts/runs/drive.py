@@ -85,7 +85,10 @@ def drive(
                     checkpoints.save(state, env_steps, mean(writer.latest, "return"), config.identity)
                     writer.write_summary("running", made_by)
             stopped = None if is_finished() else interruption
-            result = _finished(folder, env_steps) if stopped is None else _stopped(folder, env_steps, stopped)
+            if stopped is not None:
+                result = _stopped(folder, env_steps, stopped)
+            else:
+                result = _finished(folder, env_steps, trainer.total_env_steps)
             return _end(writer, made_by, display, result)
 
 
@@ -173,7 +176,12 @@ def _broken(problem: str, kept: object, checkpoints: Checkpoints) -> RunResult:
     )
 
 
-def _finished(folder: Folder, env_steps: int) -> RunResult:
+def _finished(folder: Folder, env_steps: int, total: int) -> RunResult:
+    if env_steps < total:
+        message = (
+            f"ended and saved at step {env_steps:,} of {total:,}: `{folder.resume_command}` trains the rest"
+        )
+        return RunResult("finished", 0, message)
     longer = f"`{folder.resume_command} --steps N` trains it for longer"
     return RunResult("finished", 0, f"finished: {env_steps:,} steps of each seed in {folder.path}; {longer}")
 

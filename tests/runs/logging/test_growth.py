@@ -16,9 +16,11 @@ def test_evaluations_are_not_kept_in_memory(tmp_path: Path) -> None:
     config = Config("plain", "walker", None, (0, 1), plain(ToySettings()))
     writer = RunWriter(Folder.create(tmp_path / "run", config, {}), 0, 10**9, ["tensorboard"])
 
+    draw = np.random.default_rng(0)
+
     def write(first: int, count: int) -> None:
         for step in range(first, first + count):
-            values = {f"metric_{number}": np.random.rand(2) for number in range(20)}
+            values = {f"metric_{number}": draw.random(2) for number in range(20)}
             writer.write(Progress(step, step, values))
 
     write(0, 10)

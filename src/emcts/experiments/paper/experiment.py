@@ -77,7 +77,9 @@ class Experiment:
         made_by = provenance(relative(command))
         results.write(self.analyse(groups), {"experiment": self.name, **made_by, "runs": runs})
 
-    def draw_from(self, results: Results) -> Path:
-        """Draws the figure from the tables in the folder alone."""
+    def draw_from(self, results: Results, out: Path | None = None) -> Path:
+        """Draws the figure from the tables in the folder alone, into that folder or into another."""
         figure = self.draw(results.read())
-        return write_png(figure, results.folder / f"{self.name}.png")
+        out = out or results.folder
+        out.mkdir(parents=True, exist_ok=True)
+        return write_png(figure, out / f"{self.name}.png")

@@ -63,6 +63,11 @@ def with_lines(latest: LatestMetrics, lines: Iterable[MetricsLine]) -> LatestMet
     return updated
 
 
+def is_solved(latest: LatestMetrics) -> bool:
+    """Returns whether every seed solved all episodes of its last evaluation."""
+    return bool(latest) and all(line.get("solved") == 1 for line in latest.values())
+
+
 def mean(latest: LatestMetrics, name: str) -> float | None:
     """Returns the mean over the seeds that have reported the metric; None if none has."""
     values = [line[name] for line in latest.values() if name in line]

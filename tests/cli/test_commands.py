@@ -133,7 +133,7 @@ def test_programs_that_solve_a_task_are_kept() -> None:
         (("deep-sea", "--agent", "bdqn", "--ensemble.hidden", "50", "0"), "hidden layers of [50, 0] units"),
         (
             ("deep-sea", "--agent", "bdqn", "--ensemble.size", "0"),
-            "novelty.ensemble_size is 0: give at least 1",
+            "ensemble.size is 0: give at least 1",
         ),
         (("deep-sea", "--agent", "bdqn", "--schedule.rollout-length", "0"), "schedule.rollout_length is 0"),
         (("deep-sea", "--agent", "bdqn", "--evaluation.episodes", "0"), "evaluation.episodes is 0"),

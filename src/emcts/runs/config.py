@@ -5,7 +5,17 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypedDict, TypeVar, get_type_hints, runtime_checkable
+from typing import (
+    Any,
+    ClassVar,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+    runtime_checkable,
+)
 
 from emcts.runs.stored_json import check
 from emcts.training.catalogue import Catalogue
@@ -113,15 +123,14 @@ class Config:
             raise ValueError(
                 f"config.json {error}: it was changed, or another version of emcts wrote it"
             ) from None
+        schedule = stored["schedule"]
         return cls(
             environment=stored["environment"],
             agent=stored["agent"],
             preset=stored["preset"],
             seeds=tuple(stored["seeds"]),
             settings=stored["settings"],
-            schedule=CheckpointSchedule(
-                *(stored["schedule"][name] for name in ("seconds", "chunks", "keep"))
-            ),
+            schedule=CheckpointSchedule(float(schedule["seconds"]), schedule["chunks"], schedule["keep"]),
         )
 
 
@@ -181,7 +190,7 @@ def fill(defaults: SettingsT, stored: Mapping[str, object], path: str = "") -> S
             values[name] = fill(default, value, f"{path}{name}.")  # type: ignore[arg-type]
         else:
             check(value, hints[name], path + name)
-            values[name] = _tuples(value)
+            values[name] = _restored(value, hints[name])
     return dataclasses.replace(defaults, **values)
 
 
@@ -232,5 +241,12 @@ def flat(settings: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, JSO
             yield path + name, value
 
 
-def _tuples(value: object) -> object:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+def _restored(value: object, wanted: Any) -> object:
+    """Returns a JSON value as a setting: lists are tuples, and whole numbers are floats where those belong."""
+    if isinstance(value, list):
+        parts = [one for one in (wanted, *get_args(wanted)) if get_origin(one) is tuple]
+        return tuple(_restored(item, get_args(parts[0])[0] if parts else object) for item in value)
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if is_number and float in (kinds := (wanted, *get_args(wanted))) and int not in kinds:
+        return float(value)  # type: ignore[arg-type]
+    return value

@@ -166,7 +166,7 @@ def test_acting_is_what_evaluation_does() -> None:
         ({"env": "deep-sea", "time_limit": 9}, "deep-sea ends its episodes itself"),
         ({"env": "no_module:Rooms"}, "there is no module no_module"),
         ({"env": KeyCorridor(), "agent": "e-ax"}, "unknown agent 'e-ax': did you mean 'e-az'?"),
-        ({"env": KeyCorridor(), "seeds": 0}, "seeds is 0: give at least 1"),
+        ({"env": KeyCorridor(), "seeds": 0}, "seeds 0: give at least 1"),
         ({"env": KeyCorridor(), "seeds": [1, 1]}, r"seeds \[1, 1\] repeat"),
         ({"env": KeyCorridor(), "search__simulatons": 3}, "search.simulatons: unknown setting"),
         ({"env": KeyCorridor(), "search__simulations": "few"}, "search.simulations: expected int, got 'few'"),

@@ -7,6 +7,7 @@ they are first used: the search needs none of what they need.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from emcts import interrupts
 from emcts.search.backup import beta_for_confidence, correlated, independent
 from emcts.search.policies import gumbel_muzero_policy, muzero_policy, uct_policy
 from emcts.search.qtransforms import (
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from emcts.api import load as load
     from emcts.api import resume as resume
     from emcts.api import train as train
+
+interrupts.release()
 
 __version__ = "0.1.0"
 

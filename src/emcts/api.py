@@ -25,9 +25,18 @@ from emcts.experiments.setting_values import full_path, parse_setting, setting_t
 from emcts.models.encoders import MakeEncoder
 from emcts.registry import lookup
 from emcts.runs.checkpoints import Checkpoints
-from emcts.runs.config import CheckpointSchedule, Config, override, plain, refuse_changes, stored_settings
+from emcts.runs.config import (
+    CheckpointSchedule,
+    Config,
+    check_finite,
+    check_seed_count,
+    override,
+    plain,
+    refuse_changes,
+    stored_settings,
+)
 from emcts.runs.drive import drive
-from emcts.runs.folder import Folder, next_free, status
+from emcts.runs.folder import Folder, status
 from emcts.runs.logging.display import Display, display_for
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS, check_loggers
 from emcts.runs.logging.metrics import MetricsLine
@@ -84,6 +93,8 @@ def train(
     a reference names belong to `env` (`env__size=12`). `encoder` makes a module of your own for what is observed
     (docs/networks.md). Ctrl-C saves and returns, and `resume` continues.
     """
+    if out is not None and not str(out):
+        raise ValueError("out is empty: name a folder, such as runs/x, or leave it out")
     named = name_env(env, time_limit)
     catalogue, environment = dataclasses.replace(named.catalogue, encoder=encoder), named.environment
     lookup(catalogue.agents(environment), agent, "agent")
@@ -97,10 +108,10 @@ def train(
     config = Config(environment, agent, preset, _seeds(seeds), plain(chosen), checkpoints)
     trainer = _placed(catalogue.trainer(environment, agent, chosen, config.seeds), devices)
     check_loggers(loggers)
-    path = next_free(Path("runs"), environment, agent) if out is None else Path(out)
     command = f"emcts.train({environment!r}, agent={agent!r}, seeds={list(config.seeds)})"
-    folder = Folder.create(path, config, provenance(command))
-    return _train(trainer, folder, command, loggers, quiet)
+    folder = Folder.create_in(None if out is None else Path(out), config, provenance(command))
+    with folder.discarded_on_error():
+        return _train(trainer, folder, command, loggers, quiet)
 
 
 def resume(
@@ -125,8 +136,6 @@ def resume(
     refuse_changes(config.settings, plain(settings))
     check_loggers(loggers)
     trainer = _placed(catalogue.trainer(config.environment, config.agent, settings, config.seeds), devices)
-    if plain(settings) != config.settings:
-        folder.write_config(dataclasses.replace(config, settings=plain(settings)), folder.provenance())
     return _train(trainer, folder, f"emcts.resume({str(path)!r})", loggers, quiet)
 
 
@@ -177,7 +186,9 @@ def _with_changes(settings: Any, changes: Mapping[str, object], steps: int | Non
             raise ValueError(f"{path}: {error}") from None
     if steps is not None:
         parsed[STEPS] = parse_setting(STEPS, steps, types)
-    return override(settings, parsed)
+    changed = override(settings, parsed)
+    check_finite(changed)
+    return changed
 
 
 def _dotted(settings: Mapping[str, object]) -> dict[str, object]:
@@ -186,8 +197,7 @@ def _dotted(settings: Mapping[str, object]) -> dict[str, object]:
 
 def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     if isinstance(seeds, int):
-        if seeds < 1:
-            raise ValueError(f"seeds is {seeds}: give at least 1")
+        check_seed_count(seeds)
         return tuple(range(seeds))
     return tuple(int(seed) for seed in seeds)
 

@@ -1,10 +1,15 @@
 """The command line: what it prints, what it leaves behind, and how it refuses."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from emcts import interrupts
 from emcts.cli import demo, main
 from emcts.envs.base import SimulatorError
 
@@ -19,6 +24,77 @@ def test_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
         main(["serach"])
     assert exit.value.code == 2
     assert "unknown command 'serach'" in capsys.readouterr().err
+
+
+def test_a_misspelt_command_gets_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["evaluat", "runs/x"])
+    assert "unknown command 'evaluat': did you mean 'evaluate'?" in capsys.readouterr().err
+
+
+def test_demo_refuses_seeds_that_no_memory_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(["demo", "--seeds", "4294967296"])
+    assert exit.value.code == 2
+    assert capsys.readouterr().err == "emcts: --seeds 4294967296: give at most 100,000\n"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), OverflowError("too large"), RuntimeError("RESOURCE_EXHAUSTED: Out of memory\nat")],
+)
+def test_too_little_memory_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(demo, "COMMANDS", lambda: fail())
+    with pytest.raises(SystemExit) as exit:
+        main(["demo"])
+    assert exit.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "orig", "expected"),
+    [
+        (["/usr/bin/emcts", "train"], ["python", "/usr/bin/emcts", "train"], True),
+        (["-m", "train"], ["python", "-m", "emcts", "train"], True),
+        (["/lib/emcts/__main__.py"], ["python", "-m", "emcts"], True),
+        (["-m", "emcts"], ["python", "-m", "mine", "emcts"], False),
+        (["train.py", "emcts"], ["python", "train.py", "emcts"], False),
+        ([""], ["python"], False),
+    ],
+)
+def test_only_the_command_line_is_guarded(
+    monkeypatch: pytest.MonkeyPatch, argv: list[str], orig: list[str], expected: bool
+) -> None:
+    monkeypatch.setattr(sys, "argv", argv)
+    monkeypatch.setattr(sys, "orig_argv", orig)
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(signal, "default_int_handler", before)  # pytest or a worker may have another
+    interrupts.guard()
+    assert (signal.getsignal(signal.SIGINT) is not before) == expected
+    interrupts.release()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_while_importing_is_one_line(tmp_path: Path) -> None:
+    """A package that stands for JAX interrupts the process while it is imported."""
+    slow = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(10)\n"
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax" / "__init__.py").write_text(slow)
+    source = Path(__file__).parents[2] / "src"
+    process = subprocess.run(
+        [sys.executable, "-m", "emcts", "runs"],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{source}"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (process.returncode, process.stderr) == (130, "emcts: interrupted\n")
 
 
 def test_demo_refuses(capsys: pytest.CaptureFixture[str]) -> None:

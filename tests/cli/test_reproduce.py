@@ -166,3 +166,10 @@ def test_every_figure_of_deep_sea_as_a_smoke_test(
     assert 5_000 < (results / f"{name}.png").stat().st_size < 300_000
     provenance = json.loads((results / "made.json").read_text())
     assert all(run["state"] == "finished" and run["differs"] == {} for run in provenance["runs"])
+
+
+@pytest.mark.usefixtures("toys")
+def test_stored_results_are_found_from_anywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["reproduce", "figure-4", "--from-results"])
+    assert Path("results/figure-4/figure-4.png").exists()
+    assert "figure results/figure-4/figure-4.png" in " ".join(capsys.readouterr().out.split())

@@ -93,6 +93,16 @@ def test_help_shows_the_values_of_the_preset(capsys: pytest.CaptureFixture[str])
         (("train", "--agent", "walker", "plain"), "the environment comes first"),
         (("train", "plain", "--agent", "walker", "--learning-rat", "1"), "--optimiser.learning-rate"),
         (("train", "plain", "--agent", "walker", "--seeds", "0"), "--seeds 0: give at least 1"),
+        (("train", "plain", "--agent", "walker", "--seeds", "4294967296"), "give at most 100,000"),
+        (("train", "plain", "--agent", "walker", "--seed-list", "-1"), "seed -1: seeds are from 0"),
+        (
+            ("train", "plain", "--agent", "walker", "--optimiser.learning-rate", "nan"),
+            "setting optimiser.learning_rate is nan: give a finite number",
+        ),
+        (("train", "plain", "--agent", "walker", "--out", ""), "--out is empty"),
+        (("train", "plain", "--agent", "walker", "--out="), "--out is empty"),
+        (("evaluate", "runs/x", "--beta", "nan"), "--beta nan: give a finite number"),
+        (("evaluate", "runs/x", "--seed", "-1"), "--seed -1: give a number from 0"),
         (("train", "plain", "--agent", "walker", "--seeds", "2", "--seed-list", "1"), "give one of them"),
         (("train", "plain", "--agent", "walker", "--keep-checkpoints", "1"), "keep at least 2"),
         (("train", "plain", "--agent", "walker", "--loggers", "wandb"), 'pip install "emcts[wandb]"'),
@@ -131,6 +141,33 @@ def test_resume_extends_a_run(capsys: pytest.CaptureFixture[str], trained: Folde
     assert trained.provenance()["command"].startswith("emcts train")
     assert trained.summary()["command"] == "emcts resume runs/x --steps 1300"
     assert "got 1,200: --steps can only be raised" in refused(capsys, "resume", "runs/x", "--steps", "1200")
+
+
+def test_a_run_ends_when_its_time_is_up_or_it_is_solved(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main(["train", "plain", "--agent", "walker", "--out", "runs/x", "--max-minutes", "1e-9", "--seeds", "1"])
+    assert "ended and saved at step" in capsys.readouterr().out
+    monkeypatch.setattr(
+        "emcts.cli.train.is_solved", lambda latest: any(line["env_steps"] >= 500 for line in latest.values())
+    )
+    main(["resume", "runs/x", "--stop-when-solved"])
+    assert "ended and saved at step 500 of 1,000: `emcts resume runs/x`" in capsys.readouterr().out
+    main(["resume", "runs/x"])
+    assert "finished: 1,000 steps" in capsys.readouterr().out
+    assert "--max-minutes nan: give a finite number" in refused(
+        capsys, "train", "plain", "--agent", "walker", "--max-minutes", "nan"
+    )
+
+
+def test_a_refused_resume_changes_nothing(capsys: pytest.CaptureFixture[str], trained: Folder) -> None:
+    before = (trained.path / "config.json").read_bytes()
+    with trained.lock():
+        assert "another process is training" in refused(capsys, "resume", "runs/x", "--steps", "1300")
+    for checkpoint in trained.checkpoints.iterdir():
+        (checkpoint / "manifest.json").unlink()
+    assert "no checkpoint in" in refused(capsys, "resume", "runs/x", "--steps", "1300")
+    assert (trained.path / "config.json").read_bytes() == before
 
 
 def test_resume_refuses_other_settings(capsys: pytest.CaptureFixture[str], trained: Folder) -> None:

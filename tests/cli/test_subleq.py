@@ -17,6 +17,11 @@ def test_run_prints_what_a_program_writes(capsys):
     assert out == "inputs  3\noutputs 13\nhalted after 1 instructions, 1 inputs read\n"
 
 
+@pytest.mark.parametrize("inputs", [["5 6 7"], ["5,6,7"], ["5", "6", "7"]])
+def test_inputs_are_one_word_or_several(capsys: pytest.CaptureFixture[str], inputs: list[str]) -> None:
+    assert printed(capsys, "run", "14 13", "--inputs", *inputs).startswith("inputs  5 6 7\n")
+
+
 def test_run_takes_assembly_from_a_file(capsys, tmp_path):
     file = tmp_path / "identity.asm"
     file.write_text(IDENTITY)
@@ -65,6 +70,7 @@ def test_tasks_lists_them_all(capsys):
     [
         (["run", "14 16"], "word 1 is 16: the words of SUBLEQ-16 are 0 to 15"),
         (["run", "14 13", "--inputs", "20"], "input 0 is 20"),
+        (["run", "14 13", "--inputs", "5 x"], "'5 x' is no list of inputs"),
         (["run", "no-such-file"], "'no-such-file' is neither a file nor a list of words"),
         (["run", "14 13", "--task", "negat"], "did you mean 'negate'"),
         (["run", "14", "--word-size", "8"], "word_size 8 is out of range"),

@@ -169,3 +169,23 @@ def test_the_sweep_file_of_the_guide(tmp_path: Path) -> None:
     file.write_text(text)
     sweep = read_sweep(file)
     assert len(run_specs(sweep.grids, installed())) == 9
+
+
+@pytest.mark.usefixtures("toys")
+def test_a_grid_takes_the_settings_of_train_and_is_plotted(capsys: pytest.CaptureFixture[str]) -> None:
+    grid = ("sweep", "plain", "--agent", "walker", "--grid", "ballast=7,9", "--seeds", "1", "--steps", "200")
+    main([*grid, "--optimiser.learning-rate", "0.25", "--size", "5"])
+    out = Path("runs/sweep-plain-walker-ballast")
+    assert f"`emcts plot {out}` draws them" in output(capsys)
+    settings = [folder.config().settings for folder in find_runs(out)]
+    assert [one["ballast"] for one in settings] == [7, 9]
+    assert all(one["size"] == 5 and one["optimiser"]["learning_rate"] == 0.25 for one in settings)  # type: ignore
+    main(["plot", str(out)])
+    assert (out / "figure.png").stat().st_size > 0
+    with pytest.raises(SystemExit):
+        main([*grid, "--learning-rat", "0.25"])
+    assert "--optimiser.learning-rate" in capsys.readouterr().err
+    Path("empty").mkdir()
+    with pytest.raises(SystemExit):
+        main(["plot", "empty"])
+    assert "has 0 runs, none with a curve to draw yet" in capsys.readouterr().err

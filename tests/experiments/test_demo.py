@@ -12,10 +12,11 @@ from jaxtyping import Array
 
 from emcts import cli
 from emcts.agents.catalogue import installed
-from emcts.experiments.demo import Demo, is_solved, latest_metrics
+from emcts.experiments.demo import Demo, latest_metrics
 from emcts.runs.drive import drive
 from emcts.runs.logging.display import Display
 from emcts.runs.logging.maps import MapHistory
+from emcts.runs.logging.metrics import is_solved
 from emcts.training.progress import Progress
 
 

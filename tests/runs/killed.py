@@ -18,10 +18,10 @@ from typing import Any
 from emcts.runs import checkpoints
 from emcts.runs import drive as driving
 from emcts.runs import folder as folders
-from emcts.runs.files import JsonLines
 from emcts.runs.folder import Folder
 from emcts.runs.logging import run_writer
 from emcts.runs.logging.display import LineDisplay
+from emcts.runs.stored_json import JsonLines
 from tests.runs.toy import ToySettings, ToyTrainer
 
 SEEDS = (1, 2)

@@ -1,6 +1,8 @@
 """Checkpoints: what comes back, what is kept, and what damage and a full disk do."""
 
+import contextlib
 import errno
+import json
 import os
 import resource
 import shutil
@@ -301,3 +303,78 @@ def test_what_a_killed_save_left_is_ignored_then_cleared(three: Checkpoints) -> 
     three.save(mixed(4), 4)
     assert not left.parent.exists()
     assert three.steps() == [2, 3, 4]
+
+
+def test_any_flipped_bit_of_the_manifest_costs_one_checkpoint_at_most(three: Checkpoints) -> None:
+    """Read without its arrays, which takes long: a manifest that passes is the one that was written."""
+    manifest = three.path(3) / "manifest.json"
+    written, draw = manifest.read_bytes(), np.random.default_rng(0)
+    wanted = module._manifest(three.path(3))
+    for bit in draw.choice(8 * len(written), 1_000, replace=False):
+        changed = bytearray(written)
+        changed[bit // 8] ^= 1 << int(bit % 8)
+        manifest.write_bytes(changed)
+        with contextlib.suppress(module.Damaged):
+            assert module._manifest(three.path(3)) == wanted
+    assert three._score(3) == -np.inf
+    assert three.identity() is None
+    restored = three.restore(mixed())
+    assert restored is not None
+    assert restored.env_steps == 2
+
+
+def test_an_unexpected_error_is_damage_too(three: Checkpoints, monkeypatch: pytest.MonkeyPatch) -> None:
+    intact = module._read_arrays
+
+    def read_arrays(path: Path, leaves):
+        if path.parent == three.path(3):
+            raise AttributeError("inside of a library")
+        return intact(path, leaves)
+
+    monkeypatch.setattr(module, "_read_arrays", read_arrays)
+    restored = three.restore(mixed())
+    assert restored is not None
+    assert (restored.env_steps, restored.damaged) == (
+        2,
+        ("step-000000000003 cannot be read (AttributeError)",),
+    )
+
+
+def test_a_manifest_without_checksum_is_read(three: Checkpoints) -> None:
+    """As versions before wrote it."""
+    file = three.path(3) / "manifest.json"
+    file.write_text(json.dumps(json.loads(file.read_text())["manifest"]))
+    restored = three.restore(mixed())
+    assert restored is not None
+    assert restored.env_steps == 3
+
+
+def test_names_that_are_no_checkpoints_are_ignored(three: Checkpoints) -> None:
+    for name in ("step-²", "step-4", "step-x", "step-0000000000040", "step-" + 30 * "9"):
+        (three.folder / name).mkdir()
+    assert three.steps() == [1, 2, 3]
+
+
+def test_a_manifest_names_no_file_outside(three: Checkpoints, tmp_path: Path) -> None:
+    file = three.path(3) / "manifest.json"
+    manifest = json.loads(file.read_text())["manifest"]
+    manifest["files"]["../../secret"] = [1, 2]
+    file.write_text(module._sealed(manifest))
+    with pytest.raises(module.Damaged, match="names a file outside of it"):
+        module.read(three.path(3), mixed())
+
+
+def test_removing_checkpoints_follows_no_links(three: Checkpoints, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "thesis.txt").write_text("mine")
+    (three.folder / ".partial-x").symlink_to(precious)
+    (three.folder / "step-000000000000").symlink_to(precious)
+    three.save(mixed(4), 4)
+    assert three.steps() == [2, 3, 4]
+    assert (precious / "thesis.txt").read_text() == "mine"
+    linked = Checkpoints(tmp_path / "linked")
+    linked.folder.symlink_to(precious)
+    with pytest.raises(ValueError, match="is a symbolic link"):
+        linked.save(mixed(4), 4)
+    assert [file.name for file in precious.iterdir()] == ["thesis.txt"]

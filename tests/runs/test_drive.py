@@ -16,11 +16,12 @@ import pytest
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.config import CheckpointSchedule, Config, plain
 from emcts.runs.drive import RunResult, drive
-from emcts.runs.files import DiskFull, JsonLines, write_atomically
+from emcts.runs.files import DiskFull, write_atomically
 from emcts.runs.folder import Folder
 from emcts.runs.logging.display import LineDisplay
 from emcts.runs.logging.maps import MapHistory
 from emcts.runs.logging.metrics import MetricsLine
+from emcts.runs.stored_json import JsonLines
 from tests.runs.toy import ToyNovelty, ToySettings, ToyState, ToyTrainer
 
 SEEDS = (3, 5)
@@ -187,7 +188,7 @@ def test_a_damaged_checkpoint_costs_one_interval(tmp_path: Path, whole: Folder) 
     (Checkpoints(folder.checkpoints).path(700) / "manifest.json").write_text("oops")
     result, said = go(folder)
     assert result.state == "finished"
-    assert said[0] == "warning: step-000000000700 has no readable manifest.json; using an older checkpoint"
+    assert said[0] == "warning: manifest.json of step-000000000700 is not JSON; using an older checkpoint"
     assert said[1] == "resumes from step 600"
     assert_equal_runs(folder, whole)
 
@@ -273,7 +274,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["emcts.runs.files.JsonLines.append", "emcts.runs.checkpoints._write_arrays"]
+    "where", ["emcts.runs.stored_json.JsonLines.append", "emcts.runs.checkpoints._write_arrays"]
 )
 def test_a_full_disk_stops_with_advice(
     tmp_path: Path, whole: Folder, monkeypatch: pytest.MonkeyPatch, where: str
@@ -302,8 +303,8 @@ def test_a_file_is_replaced_in_full_or_not_at_all(tmp_path: Path, monkeypatch: p
 
 
 def test_damage_in_the_middle_of_the_metrics_is_named(tmp_path: Path) -> None:
-    lines: JsonLines[MetricsLine] = JsonLines(tmp_path / "metrics.jsonl")
-    lines.append([{"env_steps": 1}, {"env_steps": 2}])
+    lines: JsonLines[MetricsLine] = JsonLines(tmp_path / "metrics.jsonl", MetricsLine)
+    lines.append([{"seed": 0, "env_steps": 1}, {"seed": 0, "env_steps": 2}])
     lines.file.write_text(lines.file.read_text().replace("1}", "1"))
     with pytest.raises(ValueError, match="line 1 is not JSON"):
         lines.read()

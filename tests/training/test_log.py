@@ -9,7 +9,7 @@ import pytest
 
 from emcts.envs import DeepSea, MinAtar, Subleq
 from emcts.envs.deep_sea import episodes_to_solve
-from emcts.training.log import MAX_REGRET, regret_balance, zero_regret
+from emcts.training.log import MAX_LOSS, MAX_REGRET, log_updates, new_log, regret_balance, zero_regret
 from emcts.training.seeds import SeedTrainer
 from tests.agents.tiny import advanced, table, trainer
 
@@ -85,3 +85,18 @@ def test_only_environments_that_define_regret_have_it() -> None:
         assert bool(without) is (column == 3)
     assert zero_regret(Subleq("negate", 16, 4), end) is None
     assert zero_regret(MinAtar("breakout"), end) is None
+
+
+@pytest.mark.parametrize(
+    ("losses", "stops"),
+    [
+        ([1.0, 0.5 * MAX_LOSS], False),
+        ([1.0, 2 * MAX_LOSS], True),
+        ([-2 * MAX_LOSS, 0.0], True),
+        ([np.nan], True),
+    ],
+)
+def test_a_loss_that_explodes_is_logged_as_one_that_is_not_finite(losses: list[float], stops: bool) -> None:
+    log = log_updates(new_log(DeepSea(4)), jnp.array(losses), num_updates=2, env_steps=7)
+    assert bool(log.not_finite.happened) == stops
+    assert int(log.not_finite) == 7 or not stops

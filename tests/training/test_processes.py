@@ -1,5 +1,6 @@
 """A run of two processes on one machine: trained, interrupted, and resumed by one process."""
 
+import ipaddress
 import os
 import signal
 import socket
@@ -30,11 +31,28 @@ def start(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
     )
 
 
-def start_two(folder: Path, *arguments: str) -> list["subprocess.Popen[str]"]:
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    how = ("--distributed", "--coordinator", address, "--processes", "2", "--process")
+        return free.getsockname()[1]
+
+
+def listening_on(port: int) -> set[str]:
+    """The addresses of this machine that a process listens on, by Linux' table of sockets."""
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            address, _, number = line.split()[1].rpartition(":")
+            if int(number, 16) == port and line.split()[3] == "0A":
+                words = [
+                    bytes.fromhex(address[start : start + 8])[::-1] for start in range(0, len(address), 8)
+                ]
+                found.add(str(ipaddress.ip_address(b"".join(words))).replace("::ffff:7f00:1", "127.0.0.1"))
+    return found
+
+
+def start_two(folder: Path, port: int, *arguments: str) -> list["subprocess.Popen[str]"]:
+    how = ("--distributed", "--coordinator", f"127.0.0.1:{port}", "--processes", "2", "--process")
     return [start(folder, *arguments, *how, str(process)) for process in range(2)]
 
 
@@ -44,13 +62,15 @@ def training(steps: int) -> list[str]:
 
 def test_two_processes_train_one_dies_and_one_resumes(tmp_path: Path) -> None:
     steps = 1_000_000  # more than are trained before one is killed
-    pair = start_two(tmp_path, *training(steps))
+    port = free_port()
+    pair = start_two(tmp_path, port, *training(steps))
     try:
         saved = tmp_path / "run" / "checkpoints"
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline and len(list(saved.glob("step-*"))) < 2:
             assert all(process.poll() is None for process in pair), [p.communicate() for p in pair]
             time.sleep(0.1)
+        assert listening_on(port) == {"127.0.0.1"}, "the coordinator is open to no other machine"
         pair[1].send_signal(signal.SIGKILL)
         out, errors = pair[0].communicate(timeout=PATIENCE)
     finally:

@@ -18,6 +18,7 @@ from emcts.agents.presets import deep_sea as deep_sea_presets
 from emcts.agents.presets import default as default_presets
 from emcts.agents.presets import minatar as minatar_presets
 from emcts.agents.presets import subleq as subleq_presets
+from emcts.agents.ranges import check_ranges
 from emcts.agents.settings import Settings
 from emcts.agents.task import EnvOptions, Findings, Task, make_task, try_out
 from emcts.envs.base import AnyEnvironment
@@ -126,6 +127,7 @@ class Registered:
     def resolve(self, environment: str, agent: str, settings: AnySettings) -> AnySettings:
         """Returns the settings of a new run. A reference is made and checked: what breaks a rule raises here."""
         self._presets(environment, agent)
+        check_ranges(settings)
         if not is_reference(environment):
             return settings.with_table_bits() if isinstance(settings, Settings) else settings
         task = self._task(environment, agent, settings)
@@ -137,6 +139,7 @@ class Registered:
     def compose(self, environment: str, agent: str, settings: AnySettings) -> Learner[PyTree]:
         """Makes the agent."""
         self._presets(environment, agent)
+        check_ranges(settings)
         task = self._task(environment, agent, settings)
         if is_reference(environment):
             settings = default_presets.fill_open(settings, task)

@@ -4,12 +4,18 @@ Each group of commands is a module with a table `COMMANDS`, or with a function `
 arguments before them.
 """
 
+import difflib
 import importlib
+import itertools
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
-import tyro
+from emcts import interrupts
 
+interrupts.guard()
+
+PATHS = ("--out", "--results", "--table")
 GROUPS = {
     "train": "train an agent on an environment, several seeds at once",
     "resume": "continue a run that was stopped, or extend it",
@@ -32,25 +38,52 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     group, *rest = arguments
     if group not in GROUPS:
-        _fail(f"unknown command {group!r}\n\n{_overview()}")
-    module = importlib.import_module(f"emcts.cli.{group}")
+        near = difflib.get_close_matches(group, GROUPS, n=1)
+        hint = f": did you mean {near[0]!r}?" if near else ""
+        _fail(f"unknown command {group!r}{hint}\n\n{_overview()}")
     try:
-        if hasattr(module, "main"):
-            module.main(rest)
-        elif callable(module.COMMANDS):
-            tyro.cli(module.COMMANDS, prog=f"emcts {group}", args=rest)
-        else:
-            tyro.extras.subcommand_cli_from_dict(module.COMMANDS, prog=f"emcts {group}", args=rest)
+        _refuse_empty_paths(rest)
+        interrupts.guard()
+        module = importlib.import_module(f"emcts.cli.{group}")
+        interrupts.release()
+        _run(module, group, rest)
     except KeyboardInterrupt:
         print("emcts: interrupted", file=sys.stderr)
-        raise SystemExit(130) from None
-    except (ValueError, OSError, ModuleNotFoundError) as error:
+        raise SystemExit(interrupts.EXIT_CODE) from None
+    except (ValueError, OSError, ModuleNotFoundError, OverflowError) as error:
         _fail(str(error))
+    except MemoryError as error:
+        _fail(f"{_NO_MEMORY} ({error})" if str(error) else _NO_MEMORY)
     except RuntimeError as error:
+        if "RESOURCE_EXHAUSTED" in str(error):
+            _fail(f"{_NO_MEMORY} ({str(error).partition(chr(10))[0][:200]})")
         # Imported here, as the groups are: most commands need no environment.
         if not isinstance(error, importlib.import_module("emcts.envs.base").SimulatorError):
             raise
         _fail(str(error))
+
+
+_NO_MEMORY = (
+    "not enough memory: give fewer seeds, a smaller replay or smaller networks; --plan says what is needed"
+)
+
+
+def _run(module: ModuleType, group: str, arguments: Sequence[str]) -> None:
+    import tyro  # takes long
+
+    if hasattr(module, "main"):
+        module.main(arguments)
+    elif callable(module.COMMANDS):
+        tyro.cli(module.COMMANDS, prog=f"emcts {group}", args=arguments)
+    else:
+        tyro.extras.subcommand_cli_from_dict(module.COMMANDS, prog=f"emcts {group}", args=arguments)
+
+
+def _refuse_empty_paths(arguments: Sequence[str]) -> None:
+    """An empty path is the current folder, which nobody means by it: a variable of a script may be empty."""
+    for name, value in itertools.pairwise([*arguments, "-"]):
+        if (name in PATHS and value == "") or name in [f"{path}=" for path in PATHS]:
+            raise ValueError(f"{name.rstrip('=')} is empty: name a file or folder, or leave it out")
 
 
 def _overview() -> str:

@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 from emcts.agents import catalogue as installed_agents
-from emcts.experiments.demo import LABELS, Demo, draw, is_solved, latest_metrics, steps_to_goal
+from emcts.experiments.demo import LABELS, Demo, draw, latest_metrics, steps_to_goal
 from emcts.experiments.sweeps.job import Job
 from emcts.runs.drive import drive
 from emcts.runs.folder import Folder
 from emcts.runs.logging.display import display_for
-from emcts.runs.logging.metrics import LatestMetrics
+from emcts.runs.logging.metrics import LatestMetrics, is_solved
 
 
 def demo(*, size: int = 20, seeds: int = 4, steps: int = 6000, out: Path = Path("demo")) -> None:

@@ -1,7 +1,9 @@
 """Options of `emcts train` and `emcts resume` for several devices and several processes."""
 
 import argparse
+import ipaddress
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ from emcts.training.devices import DeviceLayout
 from emcts.training.progress import Trainer
 
 HEARTBEAT_SECONDS = 30  # a process that is silent for this long counts as dead
+BIND = "JAX_COORDINATOR_BIND_ADDRESS"  # by which a user says where to listen instead
 DETECTED = "Slurm, Open MPI and Kubernetes"
 
 
@@ -71,18 +74,40 @@ def join_process_group(arguments: Sequence[str]) -> None:
         raise ValueError(
             "give all of --coordinator, --processes and --process, or none to have them detected"
         )
+    bound = None
+    if given.coordinator is not None and given.process == 0 and BIND not in os.environ:
+        bound = bind_address(given.coordinator)
     try:
         jax.distributed.initialize(
             given.coordinator,
             given.processes,
             given.process,
             heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
+            coordinator_bind_address=bound,
         )
     except (ValueError, RuntimeError) as error:
         raise ValueError(
             f"the processes could not connect ({_first_line(error)}): give --coordinator HOST:PORT, --processes N "
             f"and --process I; they are detected only under {DETECTED}"
         ) from None
+
+
+def bind_address(coordinator: str) -> str:
+    """Returns where process 0 listens: on the given address alone, where JAX would listen on all of the machine."""
+    host, _, port = coordinator.rpartition(":")
+    host = host.strip("[]")
+    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise ValueError(f"--coordinator {coordinator}: give HOST:PORT, such as 10.0.0.1:12345")
+    try:
+        address = str(socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)[0][4][0])
+    except OSError as error:
+        raise ValueError(f"--coordinator {coordinator}: {host} has no address here ({error})") from None
+    if ipaddress.ip_address(address).is_loopback and host not in (address, "localhost"):
+        raise ValueError(
+            f"--coordinator {coordinator}: {host} is {address} on this machine, which others cannot reach; give the "
+            f"address of the network between the machines, or {address}:{port} if there are no others"
+        )
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 @contextmanager
@@ -98,12 +123,10 @@ def explain_lost_process(folder: Folder) -> Iterator[None]:
         os._exit(1)  # a regular exit would wait for the lost process
 
 
-def create_shared_folder(create: Callable[[Path], Folder], path: Path) -> Folder:
+def create_shared_folder(create: Callable[[], Folder]) -> Folder:
     """Creates the folder of a run in the leader, and opens it in every process."""
-    if process_group.is_leader():
-        create(path)
-    process_group.wait_for_all("the folder of the run")
-    return Folder.open(path)
+    path = str(create().path) if process_group.is_leader() else ""
+    return Folder.open(Path(process_group.broadcast_text(path)))
 
 
 def _lost(folder: Folder, error: Exception) -> str:

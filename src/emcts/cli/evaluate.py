@@ -1,5 +1,6 @@
 """`emcts evaluate`: evaluation episodes with the trained seeds of a run."""
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,6 +40,10 @@ def evaluate(
     """
     if episodes < 1:
         raise ValueError(f"--episodes {episodes}: give at least 1")
+    if not math.isfinite(beta):
+        raise ValueError(f"--beta {beta}: give a finite number")
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"--seed {seed}: give a number from 0 to {2**32 - 1:,}")
     folder = Folder.open(run)
     config = folder.config()
     catalogue = installed_agents.installed_for(config.environment, env_from)

@@ -27,6 +27,8 @@ from emcts.registry import lookup
 from emcts.runs.folder import Folder
 from emcts.training.catalogue import Catalogue
 
+STORED = Path(__file__).parents[3] / "results"  # of a checkout, from which the package is installed
+
 
 @dataclass(frozen=True)
 class ReproduceOptions:
@@ -78,6 +80,14 @@ class ReproduceOptions:
         usual = self.runs / "results" if self.smoke else Path("results")
         return Results((self.results or usual) / experiment.name)
 
+    def stored_results(self, experiment: Experiment) -> Results:
+        """Returns the tables to draw from: the named or usual folder, or else those of the package's repository."""
+        here = self.results_of(experiment)
+        stored = Results(STORED / experiment.name)
+        return (
+            stored if self.results is None and not here.folder.is_dir() and stored.folder.is_dir() else here
+        )
+
     def experiment(self, catalogue: Catalogue) -> Experiment:
         chosen = lookup(EXPERIMENTS, self.name, "figure or table")
         for agent in self.chosen_agents:
@@ -112,7 +122,8 @@ def reproduce(options: ReproduceOptions, command: str, load: LoadCatalogue) -> N
     experiment = options.experiment(catalogue)
     results = options.results_of(experiment)
     if options.from_results:
-        _show(experiment, results, console)
+        stored = options.stored_results(experiment)
+        _show(experiment, stored, console, results.folder)
         return
     failed = False
     if options.from_runs:
@@ -143,8 +154,8 @@ def reproduce(options: ReproduceOptions, command: str, load: LoadCatalogue) -> N
         raise SystemExit(1)
 
 
-def _show(experiment: Experiment, folder: Results, console: Console) -> None:
-    drawing = experiment.draw_from(folder)
+def _show(experiment: Experiment, folder: Results, console: Console, out: Path | None = None) -> None:
+    drawing = experiment.draw_from(folder, out)
     tables = folder.read()
     for name, columns in experiment.shown.items():
         if name in tables:

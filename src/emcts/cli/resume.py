@@ -1,23 +1,22 @@
 """`emcts resume`: continues a run as if it had never stopped."""
 
 import argparse
-import dataclasses
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from emcts.agents import catalogue as installed_agents
-from emcts.cli.distributed import DistributedOptions, join_process_group
+from emcts.cli.distributed import join_process_group
 from emcts.cli.settings import parse_settings
-from emcts.cli.train import LoggerNames, train_run
-from emcts.runs import process_group
+from emcts.cli.train import LoggerNames, RunOptions, train_run
 from emcts.runs.config import plain, refuse_changes, stored_settings
 from emcts.runs.folder import Folder
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS, check_loggers
 from emcts.training.catalogue import Catalogue
 
-USAGE = """usage: emcts resume RUN [--steps N] [--loggers NAME ...] [--devices SEEDSxDATA] [--distributed ...]
+USAGE = """usage: emcts resume RUN [--steps N] [--stop-when-solved] [--max-minutes M] [--loggers NAME ...]
+                        [--devices SEEDSxDATA] [--distributed ...]
        emcts resume RUN --env-from MODULE:NAME [...]
 
 Continues from the newest intact checkpoint, and ends as `emcts train` does. A run keeps the settings that it was
@@ -28,7 +27,7 @@ A run of an environment of your own names its code, which is not run because a f
 
 
 @dataclass(frozen=True)
-class ResumeOptions(DistributedOptions):
+class ResumeOptions(RunOptions):
     """How to continue."""
 
     loggers: LoggerNames = DEFAULT_LOGGERS
@@ -64,6 +63,4 @@ def resume(arguments: Sequence[str], catalogue: Catalogue | None = None) -> None
     refuse_changes(config.settings, plain(settings))
     check_loggers(options.loggers)
     trainer = options.place(catalogue.trainer(config.environment, config.agent, settings, config.seeds))
-    if plain(settings) != config.settings and process_group.is_leader():
-        folder.write_config(dataclasses.replace(config, settings=plain(settings)), folder.provenance())
-    train_run(trainer, folder, shlex.join(["emcts", "resume", *arguments]), options.loggers)
+    train_run(trainer, folder, shlex.join(["emcts", "resume", *arguments]), options.loggers, options.stop())

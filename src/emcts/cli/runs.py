@@ -5,6 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 from tyro.conf import Positional
 
 from emcts.runs.folder import Status, find_runs, status
@@ -29,10 +30,17 @@ def runs(folder: Positional[Path] = Path("runs"), /) -> None:
         )
     for run in found:
         try:
-            table.add_row(*_row(status(run)))
-        except (ValueError, KeyError, TypeError) as error:
-            table.add_row(str(run.path), *[""] * (len(COLUMNS) - 2), f"unreadable: {error}")
+            cells = _row(status(run))
+        except (ValueError, OSError) as error:
+            reason = str(error).removeprefix(str(run.path)).lstrip(":/ ")
+            cells = (str(run.path), *[""] * (len(COLUMNS) - 2), f"unreadable: {reason}")
+        table.add_row(*map(_text, cells))
     Console(width=None if sys.stdout.isatty() else 160).print(table)
+
+
+def _text(cell: str) -> Text:
+    """Returns a text as it is, without rich's markup or a terminal's control characters."""
+    return Text(cell if cell.isprintable() else ascii(cell))
 
 
 def _row(one: Status) -> tuple[str, ...]:

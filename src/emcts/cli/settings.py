@@ -10,7 +10,7 @@ import tyro
 from emcts.agents.task import EnvOptions
 from emcts.envs.references import is_reference, parse_arguments
 from emcts.registry import lookup
-from emcts.runs.config import DataclassInstance
+from emcts.runs.config import DataclassInstance, check_finite
 from emcts.types import JSON
 
 OptionsT = TypeVar("OptionsT", bound=DataclassInstance)
@@ -43,6 +43,14 @@ def parse_settings(
     options: OptionsT, settings: SettingsT, environment: str, arguments: Sequence[str], prog: str
 ) -> tuple[OptionsT, SettingsT]:
     """Parses options and settings from one command line, with the given values as defaults."""
+    options, settings = _parse_settings(options, settings, environment, arguments, prog)
+    check_finite(settings)
+    return options, settings
+
+
+def _parse_settings(
+    options: OptionsT, settings: SettingsT, environment: str, arguments: Sequence[str], prog: str
+) -> tuple[OptionsT, SettingsT]:
     env_arguments, time_limit, rest = parse_env(arguments)
     if not is_reference(environment):
         if time_limit is not None:

@@ -17,7 +17,7 @@ def run(
     program: Positional[str],
     /,
     *,
-    inputs: tuple[int, ...] = (),
+    inputs: tuple[str, ...] = (),
     task: str | None = None,
     trace: bool = False,
     max_cycles: int = MAX_CYCLES,
@@ -28,7 +28,7 @@ def run(
 
     Args:
         program: words such as "14 13", or a file of assembly, or - for assembly on standard input.
-        inputs: numbers to read; a negative one stands for itself modulo N.
+        inputs: numbers to read, such as 5 6 7 or "5,6,7"; a negative one stands for itself modulo N.
         task: also print whether the program solves this task; without inputs, run it on the task's example.
         trace: show each instruction with the memory after it.
         max_cycles: stop after so many instructions.
@@ -36,16 +36,17 @@ def run(
         signed: jump if the stored word is at most 0 as two's complement, not if the result before modulo is.
     """
     words = _words(program, word_size)
+    numbers = tuple(_numbers(" ".join(inputs), "no list of inputs such as '5 6 7'"))
     if task is not None:
-        inputs = inputs or subleq.examples(task, word_size)[0][0]
-    execution = subleq.execute(words, inputs, word_size=word_size, max_cycles=max_cycles, signed=signed)
+        numbers = numbers or subleq.examples(task, word_size)[0][0]
+    execution = subleq.execute(words, numbers, word_size=word_size, max_cycles=max_cycles, signed=signed)
     if trace:
-        steps = subleq.trace(words, inputs, word_size=word_size, max_cycles=max_cycles, signed=signed)
+        steps = subleq.trace(words, numbers, word_size=word_size, max_cycles=max_cycles, signed=signed)
         print(*map(_line, steps), sep="\n")
-    print("inputs ", *inputs)
+    print("inputs ", *numbers)
     print("outputs", *execution.outputs)
     if task is not None:
-        print("wanted ", *(value % word_size for value in subleq.TASKS[task].outputs(inputs)))
+        print("wanted ", *(value % word_size for value in subleq.TASKS[task].outputs(numbers)))
     end = "halted" if execution.halted else "stopped: still running"
     print(f"{end} after {execution.cycles} instructions, {execution.inputs_read} inputs read")
     if task is not None:
@@ -135,12 +136,12 @@ def _words(program: str, word_size: int) -> list[int]:
     return _numbers(program)
 
 
-def _numbers(text: str) -> list[int]:
+def _numbers(text: str, problem: str = "neither a file nor a list of words such as '14 13 0'") -> list[int]:
     parts = text.replace(",", " ").split()
     try:
         return [int(part) for part in parts]
     except ValueError:
-        raise ValueError(f"{text!r} is neither a file nor a list of words such as '14 13 0'") from None
+        raise ValueError(f"{text!r} is {problem}") from None
 
 
 def _text(file: str) -> str:

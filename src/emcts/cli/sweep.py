@@ -5,7 +5,7 @@ import functools
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -19,12 +19,14 @@ from tyro.conf import Positional, UseAppendAction
 
 from emcts.agents import catalogue as installed_agents
 from emcts.cli.execution import train_specs
+from emcts.cli.settings import parse_settings
 from emcts.envs.references import is_reference, parse_arguments
 from emcts.experiments.executors.executor import ExecutorOptions, LoadCatalogue
 from emcts.experiments.setting_paths import TIME_LIMIT
 from emcts.experiments.sweeps.file import SUFFIX, read_sweep, values_in
 from emcts.experiments.sweeps.grid import Grid, Sweep, run_specs, slug
 from emcts.experiments.sweeps.run_spec import RunSpec
+from emcts.runs.config import flat, plain
 from emcts.runs.folder import file_name, status
 from emcts.training.catalogue import Catalogue
 
@@ -59,14 +61,16 @@ class SweepOptions:
     """The folder of the runs. If not given: runs/sweep-NAME."""
     executor: Annotated[ExecutorOptions, tyro.conf.arg(name="")] = field(default_factory=ExecutorOptions)
 
-    def sweep(self, catalogue: Catalogue) -> Sweep:
-        """Returns the sweep of the file or the grid, with the numbers of the command line."""
+    def sweep(self, catalogue: Catalogue, settings: Mapping[str, object] | None = None) -> Sweep:
+        """Returns the sweep of the file or the grid, with the numbers and settings of the command line."""
         numbers = {name: getattr(self, name) for name in ("seeds", "steps", "seeds_per_run")}
         given = {name: number for name, number in numbers.items() if number is not None}
         for name, number in given.items():
             if number < 1:
                 raise ValueError(f"--{name.replace('_', '-')} {number}: give at least 1")
-        sweep = self._from_file() if self.what.endswith(SUFFIX) else self._from_grid(catalogue)
+        sweep = (
+            self._from_file() if self.what.endswith(SUFFIX) else self._from_grid(catalogue, settings or {})
+        )
         return Sweep(sweep.name, tuple(dataclasses.replace(grid, **given) for grid in sweep.grids))
 
     def _from_file(self) -> Sweep:
@@ -77,7 +81,7 @@ class SweepOptions:
                 )
         return read_sweep(Path(self.what))
 
-    def _from_grid(self, catalogue: Catalogue) -> Sweep:
+    def _from_grid(self, catalogue: Catalogue, settings: Mapping[str, object]) -> Sweep:
         if self.what not in catalogue.environments and Path(self.what).is_file():
             raise ValueError(f"{self.what}: the name of a sweep file ends in {SUFFIX}")
         agents = catalogue.agents(self.what)
@@ -87,7 +91,8 @@ class SweepOptions:
         if len(values) < len(self.grid):
             raise ValueError("--grid names a setting twice: give all its values at once")
         chosen = self.agent.split(",")
-        given = {f"env.{name}": value for name, value in parse_arguments(self.env).items()}
+        given = dict(settings)
+        given |= {f"env.{name}": value for name, value in parse_arguments(self.env).items()}
         if self.time_limit is not None:
             given[TIME_LIMIT] = self.time_limit
         grids = [Grid("", self.what, agent, self.preset, settings=given, values=values) for agent in chosen]
@@ -95,10 +100,12 @@ class SweepOptions:
 
 
 def main(arguments: Sequence[str]) -> None:
-    options = tyro.cli(SweepOptions, prog="emcts sweep", args=arguments)
+    catalogue = installed_agents.installed()
+    options, rest = tyro.cli(SweepOptions, prog="emcts sweep", args=arguments, return_unknown_args=True)
+    settings = _settings(options, rest, catalogue)
     command = shlex.join(["emcts", "sweep", *arguments])
     console = Console(width=None if sys.stdout.isatty() else 160)
-    sweep = options.sweep(installed_agents.installed())
+    sweep = options.sweep(catalogue, settings)
     load = _loader({grid.environment for grid in sweep.grids if is_reference(grid.environment)})
     specs = run_specs(sweep.grids, load())
     out = options.out or Path("runs") / f"sweep-{sweep.name}"
@@ -116,9 +123,29 @@ def main(arguments: Sequence[str]) -> None:
     if result is None:
         return
     console.print(_results(specs, out))
-    console.print(f"runs in {out}: `emcts runs {out}` lists them, `emcts plot` draws them", markup=False)
+    console.print(
+        f"runs in {out}: `emcts runs {out}` lists them, `emcts plot {out}` draws them", markup=False
+    )
     if result.exit_code:
         raise SystemExit(result.exit_code)
+
+
+def _settings(options: SweepOptions, arguments: Sequence[str], catalogue: Catalogue) -> dict[str, object]:
+    """Returns the settings among the arguments of a grid, as `emcts train` takes them, by dotted path."""
+    if not arguments:
+        return {}
+    if options.what.endswith(SUFFIX):
+        raise ValueError(f"{' '.join(arguments)}: write settings into {options.what}, under [settings]")
+    agents = (options.agent or next(iter(catalogue.agents(options.what)))).split(",")
+    before = catalogue.settings(options.what, agents[0], options.preset)
+    _, after = parse_settings(NoOptions(), before, options.what, arguments, "emcts sweep")
+    old, new = dict(flat(plain(before))), dict(flat(plain(after)))
+    return {path: value for path, value in new.items() if value != old.get(path)}
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """No options besides the settings."""
 
 
 def _loader(references: Iterable[str]) -> LoadCatalogue:

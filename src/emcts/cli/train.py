@@ -1,8 +1,11 @@
 """`emcts train`: a new run. Its options depend on the environment, the agent and the preset."""
 
 import argparse
+import math
 import shlex
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -24,11 +27,12 @@ from emcts.envs.references import LIBRARIES, is_reference
 from emcts.experiments.sweeps.plan import RunPlan, plan_run
 from emcts.registry import lookup
 from emcts.runs import process_group
-from emcts.runs.config import CheckpointSchedule, Config, plain, stored_settings
+from emcts.runs.config import CheckpointSchedule, Config, check_seed_count, plain, stored_settings
 from emcts.runs.drive import drive
-from emcts.runs.folder import Folder, next_free
+from emcts.runs.folder import Folder
 from emcts.runs.logging.display import display_for, duration
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS, LOGGERS, check_loggers
+from emcts.runs.logging.metrics import LatestMetrics, is_solved
 from emcts.runs.provenance import provenance
 from emcts.training.catalogue import Catalogue
 from emcts.training.progress import Trainer
@@ -43,11 +47,31 @@ REFERENCES = {
     "MODULE:NAME": "a class or function of yours that makes one, called with the values of --env",
 }
 EXIT_CODES = """Ctrl-C or SIGTERM finishes the chunk, saves and exits with code 130 or 143; `emcts resume` continues.
-A loss that is not finite exits with 1, bad input and a full disk with 2."""
+A loss that is not finite, or explodes (above 1e10), exits with 1, bad input and a full disk with 2."""
 
 
 @dataclass(frozen=True)
-class TrainOptions(DistributedOptions):
+class RunOptions(DistributedOptions):
+    """When to end before all steps are done. A run that ended early can be resumed."""
+
+    stop_when_solved: bool = False
+    """End when every seed has solved all episodes of an evaluation."""
+    max_minutes: float | None = None
+    """End with the first chunk that is done after this time, compilation included."""
+
+    def stop(self) -> Callable[[LatestMetrics], bool] | None:
+        """Returns the condition to end early; None if there is none."""
+        minutes = self.max_minutes
+        if minutes is not None and not 0 < minutes < math.inf:
+            raise ValueError(f"--max-minutes {minutes}: give a finite number above 0")
+        if minutes is None and not self.stop_when_solved:
+            return None
+        deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
+        return lambda latest: time.monotonic() >= deadline or (self.stop_when_solved and is_solved(latest))
+
+
+@dataclass(frozen=True)
+class TrainOptions(RunOptions):
     """TrainOptions of a run that do not depend on what is trained."""
 
     seeds: int | None = None
@@ -69,8 +93,8 @@ class TrainOptions(DistributedOptions):
     def all_seeds(self) -> tuple[int, ...]:
         if self.seed_list and self.seeds is not None:
             raise ValueError("--seeds and --seed-list exclude each other: give one of them")
-        if self.seeds is not None and self.seeds < 1:
-            raise ValueError(f"--seeds {self.seeds}: give at least 1")
+        if self.seeds is not None:
+            check_seed_count(self.seeds, "--seeds")
         return self.seed_list or tuple(range(self.seeds or DEFAULT_SEEDS))
 
     def schedule(self) -> CheckpointSchedule:
@@ -93,26 +117,33 @@ def train(arguments: Sequence[str], catalogue: Catalogue) -> None:
     config = Config(environment, agent, preset, options.all_seeds(), plain(settings), options.schedule())
     trainer = options.place(catalogue.trainer(environment, agent, settings, config.seeds))
     check_loggers(options.loggers)
+    stop = options.stop()
     if options.plan:
         Console().print(_plan_table(plan_run(config, settings, catalogue, options.place)))
         return
     command = shlex.join(["emcts", "train", *arguments])
-    out = options.out or Path(process_group.broadcast_text(str(next_free(Path("runs"), environment, agent))))
-    folder = create_shared_folder(lambda path: Folder.create(path, config, provenance(command)), out)
+    folder = create_shared_folder(lambda: Folder.create_in(options.out, config, provenance(command)))
     if (
         not process_group.is_single()
     ):  # what was found by trying the environment is the leader's in every process
         stored = stored_settings(folder.config(), catalogue)
         trainer = options.place(catalogue.trainer(environment, agent, stored, config.seeds))
-    train_run(trainer, folder, command, options.loggers)
+    with folder.discarded_on_error() if process_group.is_single() else nullcontext():
+        train_run(trainer, folder, command, options.loggers, stop)
 
 
-def train_run(trainer: Trainer, folder: Folder, command: str, loggers: Sequence[str]) -> None:
+def train_run(
+    trainer: Trainer,
+    folder: Folder,
+    command: str,
+    loggers: Sequence[str],
+    stop: Callable[[LatestMetrics], bool] | None = None,
+) -> None:
     """Trains a run to its end, and exits with the code of its result unless that is 0."""
     config = folder.config()
     title = f"{folder.path}: {config.agent} on {config.environment}, {len(config.seeds)} seeds"
     with explain_lost_process(folder):
-        result = drive(trainer, folder, display_for(Console(), title), command, loggers)
+        result = drive(trainer, folder, display_for(Console(), title), command, loggers, stop)
     if result.exit_code:
         raise SystemExit(result.exit_code)
 

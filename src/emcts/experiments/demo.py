@@ -11,6 +11,7 @@ from emcts.envs import DeepSea
 from emcts.experiments import setting_paths as paths
 from emcts.experiments.sweeps.job import Job
 from emcts.experiments.sweeps.run_spec import RunSpec
+from emcts.runs.config import check_seed_count
 from emcts.runs.figure import draw_curves, draw_maps, write_png
 from emcts.runs.folder import Folder
 from emcts.runs.logging.maps import MapHistory
@@ -30,9 +31,9 @@ class Demo:
 
     def __post_init__(self) -> None:
         DeepSea(self.size)  # raises an error for a size that it does not have
-        for name in ("seeds", "steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        check_seed_count(self.seeds, "--seeds")
+        if self.steps < 1:
+            raise ValueError(f"--steps {self.steps}: give at least 1")
 
     def job(self, agent: str, out: Path, steps: int) -> Job:
         """Returns the run of an agent, with the defaults of Deep Sea made smaller for a laptop."""
@@ -45,11 +46,6 @@ class Demo:
         }
         spec = RunSpec(agent, LABELS[agent], "deep-sea", agent, self.seeds, "paper-deep-sea", changes=changes)
         return Job(spec, tuple(spec.all_seeds), out / agent, steps)
-
-
-def is_solved(latest: LatestMetrics) -> bool:
-    """Returns whether every seed reaches the goal in all episodes of its last evaluation."""
-    return bool(latest) and all(metrics.get("solved") == 1 for metrics in latest.values())
 
 
 def latest_metrics(folder: Folder) -> LatestMetrics:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import math
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from types import NoneType
@@ -60,7 +61,11 @@ def _parse(value: object, wanted: Any) -> Any:
     words = [str(part) for part in value] if isinstance(value, list | tuple) else [str(value)]
     try:
         with redirect_stderr(io.StringIO()), redirect_stdout(io.StringIO()):
-            return tyro.cli(wanted, args=words)
+            parsed = tyro.cli(wanted, args=words)
     except SystemExit:
         name = str(wanted).replace("typing.", "") if get_args(wanted) else wanted.__name__
         raise ValueError(f"expected {name}, got {value!r}") from None
+    for number in parsed if isinstance(parsed, tuple) else (parsed,):
+        if isinstance(number, float) and not math.isfinite(number):
+            raise ValueError(f"expected a finite number, got {value!r}")
+    return parsed

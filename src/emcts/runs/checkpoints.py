@@ -1,20 +1,22 @@
 """Checkpoints: complete training states in a folder, verified when they are read.
 
 A checkpoint is a folder `step-<env steps>` with the arrays, written by orbax, and `manifest.json`, which describes the
-arrays and has the checksum of every file. It is written under another name and renamed when it is complete. Where
-several processes train a run, each writes the shards of its devices, and the leader does everything else.
+arrays and has the checksum of every file, and of itself. It is written under another name and renamed when it is
+complete. Whatever goes wrong when one is read is damage, after which an older one is read. Where several processes
+train a run, each writes the shards of its devices, and the leader does everything else.
 """
 
 import json
 import logging
 import os
+import re
 import shutil
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TypedDict, cast
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TypedDict
 
 import jax
 import numpy as np
@@ -23,11 +25,14 @@ from jaxtyping import PyTree
 
 from emcts.runs import process_group
 from emcts.runs.config import RunIdentity
-from emcts.runs.files import DiskFull, is_full_disk, sync, write_atomically
+from emcts.runs.files import DiskFull, is_full_disk, make_folder, remove, sync, write_atomically
 from emcts.runs.leaves import Leaf, arrays_of, describe, from_host, refuse_mismatch
+from emcts.runs.stored_json import check, from_json, read_bounded, to_json
 
 PARTIAL = ".partial-"
+STEP = re.compile(r"step-([0-9]{12,18})")
 BLOCK = 1 << 20
+MAX_MANIFEST_BYTES = 1 << 26
 SPARE = 1.1  # of the bytes of the arrays, for what orbax writes around them
 
 
@@ -45,13 +50,20 @@ class StoredLeaf(TypedDict):
 
 
 class Manifest(TypedDict):
-    """The content of `manifest.json`. `files` has the size and checksum of each file."""
+    """Describes a checkpoint. `files` has the size and checksum of each file."""
 
     env_steps: int
     score: float | None
     identity: RunIdentity | None
     leaves: list[StoredLeaf]
     files: dict[str, list[int]]
+
+
+class SealedManifest(TypedDict):
+    """The content of `manifest.json`: the manifest and its own checksum."""
+
+    checksum: int
+    manifest: Manifest
 
 
 @dataclass(frozen=True)
@@ -72,8 +84,8 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """Returns the env steps of the checkpoints in order, damaged or not."""
-        names = (path.name.removeprefix("step-") for path in self.folder.glob("step-*"))
-        return sorted(int(name) for name in names if name.isdigit())
+        names = (STEP.fullmatch(path.name) for path in self.folder.glob("step-*"))
+        return sorted(int(name[1]) for name in names if name and name[0] == self.path(int(name[1])).name)
 
     def path(self, env_steps: int) -> Path:
         return self.folder / f"step-{env_steps:012}"
@@ -136,7 +148,7 @@ class Checkpoints:
         leaves, arrays = describe(state), arrays_of(state)
         partial = self.folder / f"{PARTIAL}{path.name}"
         if process_group.is_leader():
-            self.folder.mkdir(exist_ok=True)
+            make_folder(self.folder.parent, self.folder.name)
             self._clear_partial()
             _check_space(self.folder, sum(array.nbytes for array in arrays))
             partial.mkdir()
@@ -144,15 +156,15 @@ class Checkpoints:
         try:
             _write_arrays(partial / "arrays", arrays)
             if process_group.is_leader():
-                manifest = {
+                manifest: Manifest = {
                     "env_steps": env_steps,
                     "score": score,
                     "identity": identity,
-                    "leaves": [asdict(leaf) for leaf in leaves],
+                    "leaves": [_stored(leaf) for leaf in leaves],
                     "files": _sums(partial),
                 }
-                write_atomically(partial / "manifest.json", json.dumps(manifest))
-                if path.exists():  # damaged, else the run would have continued after it
+                write_atomically(partial / "manifest.json", _sealed(manifest))
+                if path.exists() or path.is_symlink():  # damaged, else the run would have continued after it
                     os.replace(path, self.folder / f"{PARTIAL}old-{path.name}")
                 os.replace(partial, path)
                 sync(self.folder)
@@ -174,7 +186,7 @@ class Checkpoints:
             # Renamed first, so that an interrupted removal does not look like a damaged checkpoint.
             gone = self.folder / f"{PARTIAL}old-{self.path(step).name}"
             os.replace(self.path(step), gone)
-            shutil.rmtree(gone)
+            remove(gone)
 
     def _score(self, env_steps: int) -> float:
         try:
@@ -185,33 +197,63 @@ class Checkpoints:
 
     def _clear_partial(self) -> None:
         for left_over in self.folder.glob(f"{PARTIAL}*"):
-            shutil.rmtree(left_over)
+            remove(left_over)
 
 
 def read(path: Path, like: PyTree, shardings: PyTree | None = None) -> PyTree:
     """Returns the state of the checkpoint in a folder of any name."""
-    manifest = _manifest(path)
-    _check_sums(path, manifest["files"])
-    leaves = [
-        Leaf(leaf["path"], tuple(leaf["shape"]), leaf["dtype"], leaf["key_type"])
-        for leaf in manifest["leaves"]
-    ]
+    with _damage(path):
+        manifest = _manifest(path)
+        _check_sums(path, manifest["files"])
+        leaves = [
+            Leaf(leaf["path"], tuple(leaf["shape"]), leaf["dtype"], leaf["key_type"])
+            for leaf in manifest["leaves"]
+        ]
     refuse_mismatch(leaves, like)
+    with _damage(path):
+        return from_host(like, leaves, _read_arrays(path / "arrays", leaves), shardings)
+
+
+@contextmanager
+def _damage(path: Path) -> Iterator[None]:
+    """Makes every error damage: JSON, orbax, tensorstore and the file system raise many kinds."""
     try:
-        arrays = _read_arrays(path / "arrays", leaves)
-    except Exception as error:  # orbax and tensorstore raise many kinds
+        yield
+    except (Damaged, MemoryError):
+        raise
+    except Exception as error:
         raise Damaged(f"{path.name} cannot be read ({type(error).__name__})") from error
-    return from_host(like, leaves, arrays, shardings)
 
 
 def _manifest(path: Path) -> Manifest:
+    """Reads a manifest. One of a version that wrote no checksum is read too."""
     try:
-        manifest = json.loads((path / "manifest.json").read_text())
-        if isinstance(manifest, dict) and manifest.keys() >= Manifest.__annotations__.keys():
-            return cast(Manifest, manifest)
-    except (OSError, ValueError):
-        pass
-    raise Damaged(f"{path.name} has no readable manifest.json")
+        stored = from_json(read_bounded(path / "manifest.json", MAX_MANIFEST_BYTES))
+        if isinstance(stored, dict) and "leaves" in stored:
+            check(stored, Manifest)
+            return stored  # type: ignore[return-value]
+        check(stored, SealedManifest)
+        if stored["checksum"] != _checksum(stored["manifest"]):
+            raise ValueError("does not match its checksum")
+    except ValueError as error:
+        raise Damaged(f"manifest.json of {path.name} {error}") from error
+    except OSError as error:
+        raise Damaged(f"manifest.json of {path.name} cannot be read ({error.strerror})") from error
+    return stored["manifest"]
+
+
+def _sealed(manifest: Manifest) -> str:
+    # As it is read back: a number that is not finite becomes null.
+    content = json.loads(to_json(manifest))
+    return to_json({"checksum": _checksum(content), "manifest": content})
+
+
+def _checksum(manifest: Mapping[str, object]) -> int:
+    return zlib.crc32(json.dumps(manifest, sort_keys=True).encode())
+
+
+def _stored(leaf: Leaf) -> StoredLeaf:
+    return {"path": leaf.path, "shape": list(leaf.shape), "dtype": leaf.dtype, "key_type": leaf.key_type}
 
 
 def _check_space(folder: Path, wanted: int) -> None:
@@ -266,6 +308,8 @@ def _sums(folder: Path) -> dict[str, list[int]]:
 
 def _check_sums(folder: Path, wanted: Mapping[str, list[int]]) -> None:
     for name, (size, crc) in wanted.items():
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise Damaged(f"the manifest of {folder.name} names a file outside of it")
         file = folder / name
         if not file.is_file():
             raise Damaged(f"{folder.name} lacks {name}")

@@ -2,14 +2,29 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypedDict, TypeVar, runtime_checkable
+from typing import (
+    Any,
+    ClassVar,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+    runtime_checkable,
+)
 
+from emcts.runs.stored_json import check
 from emcts.training.catalogue import Catalogue
 from emcts.types import JSON
 
 TOTAL = "steps"  # the only setting that may grow when a run resumes
+MAX_SEED = 2**32 - 1
+MAX_SEEDS = 100_000  # of one run
+MAX_NAME = 500  # characters
 
 
 @runtime_checkable
@@ -31,8 +46,8 @@ class CheckpointSchedule:
     keep: int = 3
 
     def __post_init__(self) -> None:
-        if self.seconds <= 0:
-            raise ValueError(f"a checkpoint every {self.seconds} seconds: give a number above 0")
+        if not 0 < self.seconds < math.inf:
+            raise ValueError(f"a checkpoint every {self.seconds} seconds: give a finite number above 0")
         if self.chunks is not None and self.chunks < 1:
             raise ValueError(f"a checkpoint every {self.chunks} chunks: give at least 1")
         if self.keep < 2:
@@ -44,6 +59,25 @@ class RunIdentity(TypedDict):
 
     names: Mapping[str, JSON]
     settings: Mapping[str, JSON]
+
+
+class StoredSchedule(TypedDict):
+    """A `CheckpointSchedule` in JSON."""
+
+    seconds: float
+    chunks: int | None
+    keep: int
+
+
+class StoredConfig(TypedDict):
+    """The content of `config.json`, besides the command, code and machine."""
+
+    environment: str
+    agent: str
+    preset: str | None
+    seeds: list[int]
+    settings: dict[str, JSON]
+    schedule: StoredSchedule
 
 
 @dataclass(frozen=True)
@@ -58,10 +92,11 @@ class Config:
     schedule: CheckpointSchedule = field(default_factory=CheckpointSchedule)
 
     def __post_init__(self) -> None:
-        if not self.seeds:
-            raise ValueError("no seeds: give at least one")
-        if len(set(self.seeds)) < len(self.seeds):
-            raise ValueError(f"seeds {list(self.seeds)} repeat: give each seed once")
+        for name in (self.environment, self.agent, self.preset or ""):
+            if len(name) > MAX_NAME or not name.isprintable():
+                raise ValueError(f"{ascii(name)[:80]} is no name: use up to {MAX_NAME} printable characters")
+        check_seeds(self.seeds)
+        check_finite(self.settings)
 
     @property
     def total_env_steps(self) -> int | None:
@@ -82,14 +117,50 @@ class Config:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Config":
-        lacks = [name for name in cls.__dataclass_fields__ if name not in stored]
-        if lacks:
+        try:
+            check(stored, StoredConfig)
+        except ValueError as error:
             raise ValueError(
-                f"config.json lacks {lacks[0]}: it was changed, or another version of emcts wrote it"
-            )
-        named = {name: stored[name] for name in ("environment", "agent", "preset", "settings")}
-        schedule = CheckpointSchedule(**stored["schedule"])
-        return cls(**named, seeds=tuple(stored["seeds"]), schedule=schedule)
+                f"config.json {error}: it was changed, or another version of emcts wrote it"
+            ) from None
+        schedule = stored["schedule"]
+        return cls(
+            environment=stored["environment"],
+            agent=stored["agent"],
+            preset=stored["preset"],
+            seeds=tuple(stored["seeds"]),
+            settings=stored["settings"],
+            schedule=CheckpointSchedule(float(schedule["seconds"]), schedule["chunks"], schedule["keep"]),
+        )
+
+
+def check_seeds(seeds: Sequence[int]) -> None:
+    """Raises an error unless there is at least one seed, each once and in the range of random keys."""
+    if not seeds:
+        raise ValueError("no seeds: give at least one")
+    check_seed_count(len(seeds))
+    for seed in seeds:
+        if not 0 <= seed <= MAX_SEED:
+            raise ValueError(f"seed {seed}: seeds are from 0 to {MAX_SEED:,}")
+    if len(set(seeds)) < len(seeds):
+        raise ValueError(f"seeds {list(seeds)} repeat: give each seed once")
+
+
+def check_seed_count(seeds: int, name: str = "seeds") -> None:
+    """Raises an error for a number of seeds that is below 1, or that no machine could train."""
+    if seeds < 1:
+        raise ValueError(f"{name} {seeds}: give at least 1")
+    if seeds > MAX_SEEDS:
+        raise ValueError(f"{name} {seeds}: give at most {MAX_SEEDS:,}")
+
+
+def check_finite(settings: DataclassInstance | Mapping[str, object]) -> None:
+    """Raises an error for the first setting with a number that is not finite."""
+    given = settings if isinstance(settings, Mapping) else dataclasses.asdict(settings)
+    for path, value in flat(given):
+        for number in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(number, float) and not math.isfinite(number):
+                raise ValueError(f"setting {path} is {number}: give a finite number")
 
 
 def plain(value: DataclassInstance) -> dict[str, JSON]:
@@ -111,12 +182,15 @@ def fill(defaults: SettingsT, stored: Mapping[str, object], path: str = "") -> S
         where = "the run was made without it" if name in names else "only the run's config.json has it"
         raise ValueError(f"setting {path + name}: {where}; use the version of emcts that made the run")
     values: dict[str, object] = {}
+    hints = get_type_hints(type(defaults))
     for name in names:
         default, value = getattr(defaults, name), stored[name]
-        if isinstance(default, DataclassInstance) and isinstance(value, Mapping):
-            values[name] = fill(default, value, f"{path}{name}.")
+        if isinstance(default, DataclassInstance):
+            check(value, dict[str, object], path + name)
+            values[name] = fill(default, value, f"{path}{name}.")  # type: ignore[arg-type]
         else:
-            values[name] = _tuples(value)
+            check(value, hints[name], path + name)
+            values[name] = _restored(value, hints[name])
     return dataclasses.replace(defaults, **values)
 
 
@@ -167,5 +241,12 @@ def flat(settings: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, JSO
             yield path + name, value
 
 
-def _tuples(value: object) -> object:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+def _restored(value: object, wanted: Any) -> object:
+    """Returns a JSON value as a setting: lists are tuples, and whole numbers are floats where those belong."""
+    if isinstance(value, list):
+        parts = [one for one in (wanted, *get_args(wanted)) if get_origin(one) is tuple]
+        return tuple(_restored(item, get_args(parts[0])[0] if parts else object) for item in value)
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if is_number and float in (kinds := (wanted, *get_args(wanted))) and int not in kinds:
+        return float(value)  # type: ignore[arg-type]
+    return value

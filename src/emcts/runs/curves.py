@@ -46,6 +46,8 @@ def curve(folder: Folder, name: str) -> Curve | None:
     rows = {seed: row for row, seed in enumerate(seeds)}
     columns = {step: column for column, step in enumerate(env_steps.tolist())}
     for line in reported:
+        if line["seed"] not in rows:
+            raise ValueError(f"{folder.metrics.file} has a seed {line['seed']}, which {folder.path} has not")
         values[rows[int(line["seed"])], columns[int(line["env_steps"])]] = line[name]
     return Curve(env_steps, values)
 

@@ -1,5 +1,6 @@
 """Trains a run from its last checkpoint to its end: restores, then advances, writes, shows and saves in a loop."""
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
@@ -11,7 +12,7 @@ from jaxtyping import PyTree
 
 from emcts.runs import process_group
 from emcts.runs.checkpoints import Checkpoints
-from emcts.runs.config import CheckpointSchedule, Config, flat, refuse_changes
+from emcts.runs.config import TOTAL, CheckpointSchedule, Config, flat, refuse_changes
 from emcts.runs.files import DiskFull, is_full_disk
 from emcts.runs.folder import Folder
 from emcts.runs.logging.display import Clock, Display
@@ -40,20 +41,22 @@ def drive(
     loggers: Sequence[str] = DEFAULT_LOGGERS,
     stop: Callable[[LatestMetrics], bool] | None = None,
 ) -> RunResult:
-    """Trains until all steps are done, a signal arrives, or a loss is not finite.
+    """Trains until all steps are done, a signal arrives, or a loss is not finite or explodes.
 
     If the process is killed at any moment, another call continues from the last checkpoint, and the files of the run
     are the same as without the interruption. In a group of processes each one calls this; the leader writes, shows
     and decides when to save. `loggers` are names of the table of loggers. `stop` ends training
     early, given the latest metrics of all seeds.
     """
-    config = folder.config()
+    config = _with_steps(folder.config(), trainer.total_env_steps)
     if tuple(trainer.seeds) != config.seeds:
         raise ValueError(f"the trainer has seeds {list(trainer.seeds)}, the run {list(config.seeds)}")
     checkpoints = Checkpoints(folder.checkpoints, config.schedule.keep)
     lock = folder.lock() if process_group.is_leader() else nullcontext()
     with lock, Interruption() as interruption, display, _full_disk_explained(folder, checkpoints):
         state, env_steps = _restore_or_init(trainer, config, checkpoints, display.message)
+        if process_group.is_leader():
+            _store_steps(folder, config)
         made_by = provenance(command)
         with closing(_open_writer(folder, env_steps, trainer.total_env_steps, loggers)) as writer:
             clock, timer, settings = Clock(), SaveTimer(config.schedule), dict(flat(config.settings))
@@ -82,8 +85,29 @@ def drive(
                     checkpoints.save(state, env_steps, mean(writer.latest, "return"), config.identity)
                     writer.write_summary("running", made_by)
             stopped = None if is_finished() else interruption
-            result = _finished(folder, env_steps) if stopped is None else _stopped(folder, env_steps, stopped)
+            if stopped is not None:
+                result = _stopped(folder, env_steps, stopped)
+            else:
+                result = _finished(folder, env_steps, trainer.total_env_steps)
             return _end(writer, made_by, display, result)
+
+
+def _with_steps(config: Config, total: int) -> Config:
+    """Returns the configuration with the number of steps that the trainer has, which may be more than before."""
+    if config.total_env_steps in (None, total):
+        return config
+    longer = dataclasses.replace(config, settings={**config.settings, TOTAL: total})
+    refuse_changes(config.settings, longer.settings)
+    return longer
+
+
+def _store_steps(folder: Folder, config: Config) -> None:
+    """Writes the number of steps, with the lock held: a run says of itself what is trained, and nothing else."""
+    stored = folder.config()
+    refuse_changes(stored.identity["names"], config.identity["names"])
+    refuse_changes(stored.settings, config.settings)
+    if stored.settings != config.settings:
+        folder.write_config(config, folder.provenance())
 
 
 @dataclass
@@ -147,12 +171,17 @@ def _broken(problem: str, kept: object, checkpoints: Checkpoints) -> RunResult:
     return RunResult(
         "broken",
         1,
-        f"a loss was not finite: {problem}. The state is in {kept}; {last}. The same settings give the same "
-        "result: start another run, for example with a lower learning rate",
+        f"a loss was not finite or exploded: {problem}. The state is in {kept}; {last}. The same settings give the "
+        "same result: start another run, for example with a lower learning rate",
     )
 
 
-def _finished(folder: Folder, env_steps: int) -> RunResult:
+def _finished(folder: Folder, env_steps: int, total: int) -> RunResult:
+    if env_steps < total:
+        message = (
+            f"ended and saved at step {env_steps:,} of {total:,}: `{folder.resume_command}` trains the rest"
+        )
+        return RunResult("finished", 0, message)
     longer = f"`{folder.resume_command} --steps N` trains it for longer"
     return RunResult("finished", 0, f"finished: {env_steps:,} steps of each seed in {folder.path}; {longer}")
 

@@ -10,7 +10,7 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure, SubFigure
 
 from emcts.runs.curves import CURVES, Curve, curve
-from emcts.runs.files import replace_atomically
+from emcts.runs.files import write_atomically
 from emcts.runs.folder import Folder
 from emcts.runs.logging.maps import MapHistory
 
@@ -28,8 +28,7 @@ def write_png(figure: Figure, file: str | Path) -> Path:
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=resolution)
         if buffer.tell() < MAX_PNG_BYTES:
-            file.write_bytes(buffer.getvalue())
-            return file
+            return write_atomically(file, buffer.getvalue())
     raise ValueError(f"{file.name} is over 300 kB at {RESOLUTIONS[-1]} dots per inch: draw fewer panels")
 
 
@@ -116,4 +115,4 @@ def _label(folder: Folder) -> str:
 
 def _save(figure: Figure, out: Path) -> Path:
     out.parent.mkdir(parents=True, exist_ok=True)
-    return replace_atomically(out, lambda temporary: write_png(figure, temporary))
+    return write_png(figure, out)

@@ -1,24 +1,26 @@
 """The folder of a run: its files, the lock of the process that trains it, and its status."""
 
 import fcntl
-import json
+import os
 import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from emcts.envs.references import is_reference, parse_reference
 from emcts.runs.config import Config
-from emcts.runs.files import JsonLines, write_atomically
+from emcts.runs.files import create_exclusively, open_regular, remove, write_atomically
 from emcts.runs.logging.artifacts import ArtifactLine
 from emcts.runs.logging.metrics import MetricsLine
 from emcts.runs.provenance import Provenance
+from emcts.runs.stored_json import JsonLines, read_json, to_json
 from emcts.runs.summary import RunSummary
 
 CONFIG = "config.json"
+RUNS = Path("runs")
 FILES = (
     CONFIG,
     "metrics.jsonl",
@@ -39,18 +41,42 @@ class Folder:
 
     @classmethod
     def create(cls, path: Path, config: Config, provenance: Mapping[str, object]) -> "Folder":
-        """Creates a new run. A folder that has a run, or a file that a run would overwrite, is an error."""
-        taken = [name for name in (*FILES, *FOLDERS) if (path / name).exists()]
-        if CONFIG in taken:
-            raise ValueError(
-                f"{path} holds a run already: continue it with `emcts resume {path}`, or choose another --out"
-            )
-        if taken:
+        """Creates a new run. A folder that has a run, or a file that a run would overwrite, is an error.
+
+        Of several processes that create a run in the same folder, one succeeds.
+        """
+        taken = [name for name in (*FILES, *FOLDERS) if os.path.lexists(path / name)]
+        if taken and taken[0] != CONFIG:
             raise ValueError(f"{path} holds {taken[0]}, which a run would overwrite: choose another --out")
         path.mkdir(parents=True, exist_ok=True)
-        folder = cls(path)
-        folder.write_config(config, provenance)
-        return folder
+        try:
+            create_exclusively(path / CONFIG, _config_text(config, provenance))
+        except FileExistsError:
+            raise ValueError(
+                f"{path} holds a run already: continue it with `emcts resume {path}`, or choose another --out"
+            ) from None
+        return cls(path)
+
+    @classmethod
+    def create_in(cls, out: Path | None, config: Config, provenance: Mapping[str, object]) -> "Folder":
+        """Creates a new run in a folder, or in the next free one of `runs`."""
+        return (
+            cls.create_next(RUNS, config, provenance) if out is None else cls.create(out, config, provenance)
+        )
+
+    @classmethod
+    def create_next(cls, parent: Path, config: Config, provenance: Mapping[str, object]) -> "Folder":
+        """Creates a new run in a folder of its own: its name is the environment, the agent and the next number."""
+        name = file_name(config.environment)
+        parent.mkdir(parents=True, exist_ok=True)
+        for number in range(1, 1_000_000):
+            path = parent / f"{name}-{config.agent}-{number}"
+            try:
+                path.mkdir()  # at most one process makes it
+            except FileExistsError:
+                continue
+            return cls.create(path, config, provenance)
+        raise ValueError(f"{parent} has a million runs of this name: choose an --out")
 
     @classmethod
     def open(cls, path: Path) -> "Folder":
@@ -60,22 +86,26 @@ class Folder:
 
     @property
     def metrics(self) -> JsonLines[MetricsLine]:
-        return JsonLines(self.path / "metrics.jsonl")
+        return JsonLines(self.path / "metrics.jsonl", MetricsLine)
 
     @property
     def artifacts(self) -> JsonLines[ArtifactLine]:
-        return JsonLines(self.path / "artifacts.jsonl")
+        return JsonLines(self.path / "artifacts.jsonl", ArtifactLine)
 
     @property
     def checkpoints(self) -> Path:
         return self.path / "checkpoints"
 
     def config(self) -> Config:
-        return Config.from_json(self._read(CONFIG))
+        stored = self._read_config()
+        try:
+            return Config.from_json(stored)
+        except ValueError as error:
+            raise ValueError(f"{self.path}: {error}") from None
 
     def provenance(self) -> Provenance:
         """Returns the command, code and machine that the run was started with."""
-        stored = self._read(CONFIG)
+        stored: Any = self._read_config()
         for name in Config.__dataclass_fields__:
             stored.pop(name, None)
         return stored
@@ -89,53 +119,70 @@ class Folder:
 
     def summary(self) -> RunSummary:
         """Returns the results as of the last checkpoint; empty before the first."""
-        return self._read("summary.json") if (self.path / "summary.json").exists() else {}
+        file = self.path / "summary.json"
+        return read_json(file, RunSummary) if file.exists() else {}
 
     def write_config(self, config: Config, provenance: Mapping[str, object]) -> None:
-        self.write(CONFIG, {**config.to_json(), **provenance})
+        write_atomically(self.path / CONFIG, _config_text(config, provenance))
 
     def write(self, name: str, content: Mapping[str, object]) -> Path:
-        return write_atomically(self.path / name, json.dumps(content, indent=2) + "\n")
+        """Writes a file of JSON; numbers that are not finite become null."""
+        return write_atomically(self.path / name, to_json(content, indent=2) + "\n")
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Locks the run for the process that trains it. The lock ends with the process, however that ends."""
-        with (self.path / ".lock").open("w") as file:
-            if not _locked(file, fcntl.LOCK_EX):
+        descriptor = open_regular(self.path / ".lock", os.O_RDWR | os.O_CREAT)
+        try:
+            if not _locked(descriptor, fcntl.LOCK_EX):
                 raise ValueError(f"another process is training {self.path}: stop that one first")
+            os.utime(descriptor)  # by which others notice that a process has begun
             yield
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def discarded_on_error(self) -> Iterator[None]:
+        """Removes a new run if an error ends it before it has trained anything: it would block the next command."""
+        try:
+            yield
+        except Exception:
+            trained = self.checkpoints.exists() or (self.path / "metrics.jsonl").exists()
+            if not trained and not self.is_locked():
+                for name in (*FILES, *FOLDERS, ".lock"):
+                    remove(self.path / name)
+                if not any(self.path.iterdir()):
+                    self.path.rmdir()
+            raise
 
     def is_locked(self) -> bool:
         """Returns whether a process is training the run now."""
-        if not (self.path / ".lock").exists():
+        if not (self.path / ".lock").is_file():
             return False
-        with (self.path / ".lock").open() as file:
-            return not _locked(file, fcntl.LOCK_SH)
-
-    def _read(self, name: str) -> Any:
+        descriptor = os.open(self.path / ".lock", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return json.loads((self.path / name).read_text())
-        except ValueError:
-            raise ValueError(f"{self.path / name} is not JSON: it was changed or damaged") from None
+            return not _locked(descriptor, fcntl.LOCK_SH)
+        finally:
+            os.close(descriptor)
+
+    def _read_config(self) -> dict[str, Any]:
+        return read_json(self.path / CONFIG, dict[str, object])
 
 
-def _locked(file: IO[str], kind: int) -> bool:
+def _config_text(config: Config, provenance: Mapping[str, object]) -> str:
+    return to_json({**config.to_json(), **provenance}, indent=2) + "\n"
+
+
+def _locked(descriptor: int, kind: int) -> bool:
     """Takes the lock if it is free. A process that only asks holds it for an instant, hence the second try."""
     for wait in (0.0, 0.2):
         time.sleep(wait)
         try:
-            fcntl.flock(file, kind | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             continue
         return True
     return False
-
-
-def next_free(parent: Path, environment: str, agent: str) -> Path:
-    """Returns a path for a new run that does not exist yet: the environment, the agent and a number."""
-    name = file_name(environment)
-    numbers = (parent / f"{name}-{agent}-{number}" for number in range(1, 1_000_000))
-    return next(path for path in numbers if not path.exists())
 
 
 def file_name(text: str) -> str:
@@ -147,7 +194,7 @@ def find_runs(parent: Path) -> list[Folder]:
     """Returns the runs in a folder, and the folder itself if it is one, by name."""
     if not parent.is_dir():
         raise ValueError(f"there is no folder {parent}: name the folder of the runs")
-    return [Folder.open(file.parent) for file in sorted([*parent.glob(CONFIG), *parent.glob(f"*/{CONFIG}")])]
+    return [Folder(file.parent) for file in sorted([*parent.glob(CONFIG), *parent.glob(f"*/{CONFIG}")])]
 
 
 @dataclass(frozen=True)

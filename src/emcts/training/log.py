@@ -11,6 +11,9 @@ from emcts.envs.base import AnyEnvironment, FiniteEnvironment, RegretEnvironment
 from emcts.types import Key, Replaceable, record
 
 MAX_VISITS = 2**30  # of a state; later visits are not counted, so that the number does not overflow
+MAX_LOSS = (
+    1e10  # losses are in units of returns or logits: a larger one has exploded, as one that is not finite
+)
 MAX_REGRET = 2**30  # of the regret balance, which saturates there
 
 
@@ -22,7 +25,7 @@ class TrainingLog(Replaceable):
     train_steps: Counter
     first_success: Counter
     solved: Counter
-    not_finite: Counter
+    not_finite: Counter  # a loss was not finite, or above MAX_LOSS
     low_regret: Counter  # the step at which the average regret of all episodes fell below 90%
     regret_balance: Int32[Array, ""]
     target_age: Int32[Array, ""]  # iterations, or updates, since the target networks were copied
@@ -75,7 +78,7 @@ def log_updates(
     log: TrainingLog, losses: Float[Array, "..."], num_updates: int, env_steps: int
 ) -> TrainingLog:
     """Logs the updates of an iteration, after `env_steps` of it."""
-    not_finite = jnp.any(~jnp.isfinite(losses))
+    not_finite = jnp.any(~(jnp.abs(losses) <= MAX_LOSS))  # NaN is not either
     return log.replace(
         train_steps=log.train_steps.add(num_updates),
         not_finite=first_time(log.not_finite, not_finite, log.env_steps.add(env_steps)),

@@ -60,6 +60,8 @@ class SeedTrainer(Generic[StateT]):
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
             raise ValueError(f"seeds are {list(self.seeds)}: give at least one, each once")
+        if not all(0 <= seed < 2**32 for seed in self.seeds):
+            raise ValueError(f"seeds are {list(self.seeds)}: give numbers from 0 to {2**32 - 1:,}")
         for name, number in (("steps", self.total_env_steps), ("chunk", self.iterations_per_chunk)):
             if number < 1:
                 raise ValueError(f"{name} is {number}: give at least 1")

@@ -29,7 +29,10 @@ def test_a_broken_run_is_reported_now_and_later_and_stops_no_other(tmp_path: Pat
     rows = [RUNNER.with_changes({"nan_at": 300}), WALKER.with_seeds(1)]
     result, printed = swept(rows, tmp_path)
     assert (result.exit_code, list(result.problems)) == (1, [str(tmp_path / "run-seeds-0-1")])
-    assert "a loss was not finite: seed 1 at step 300" in result.problems[str(tmp_path / "run-seeds-0-1")]
+    assert (
+        "a loss was not finite or exploded: seed 1 at step 300"
+        in result.problems[str(tmp_path / "run-seeds-0-1")]
+    )
     assert "sweep: 2 of 2 runs over" in printed
     again, printed = swept(rows, tmp_path)
     assert again.exit_code == 1

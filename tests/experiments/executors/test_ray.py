@@ -133,7 +133,7 @@ def test_runs_that_break_or_fail_leave_the_others_alone(
         main(["sweep", "mine.toml", "--on", "ray"])
     assert caught.value.code == 1
     out = capsys.readouterr().out
-    assert "runs/sweep-mine/nan-seeds-0-0: a loss was not finite: seed 0 at step 300" in out
+    assert "runs/sweep-mine/nan-seeds-0-0: a loss was not finite or exploded: seed 0 at step 300" in out
     assert "RuntimeError: the runner fell" in out
     assert "runner-hilly-seeds-0-0: finished" in out
     runs = {folder.path.name: status(folder).state for folder in find_runs(Path("runs/sweep-mine"))}

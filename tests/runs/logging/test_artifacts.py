@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from emcts.runs.files import JsonLines
 from emcts.runs.logging.artifacts import ArtifactLine, ArtifactWriter
+from emcts.runs.stored_json import JsonLines
 from emcts.training.progress import Artifact
 
 
@@ -12,7 +12,7 @@ def artifact(seed: int, env_steps: int, value: int) -> Artifact:
 
 
 def test_artifacts_after_the_checkpoint_are_found_again(tmp_path: Path) -> None:
-    file: JsonLines[ArtifactLine] = JsonLines(tmp_path / "artifacts.jsonl")
+    file: JsonLines[ArtifactLine] = JsonLines(tmp_path / "artifacts.jsonl", ArtifactLine)
     texts = tmp_path / "artifacts"
     writer = ArtifactWriter(file, texts, 0)
     assert not texts.exists()

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from emcts.runs.files import write_atomically
+from emcts.runs.stored_json import to_json
 
 PROVENANCE = "made.json"
 
@@ -33,7 +34,7 @@ class Results:
         for name, table in tables.items():
             if table:
                 write_atomically(self.folder / f"{name}.csv", _to_csv(table))
-        write_atomically(self.folder / PROVENANCE, json.dumps(provenance, indent=2) + "\n")
+        write_atomically(self.folder / PROVENANCE, to_json(provenance, indent=2) + "\n")
 
     def read(self) -> Tables:
         """Returns every table, with numbers as floats and empty cells as None."""

@@ -1,6 +1,5 @@
 """Monitoring of runs that other processes train, through the files of their folders."""
 
-import json
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +13,8 @@ from rich.text import Text
 from emcts.experiments.sweeps.job import Job
 from emcts.experiments.sweeps.progress import SweepProgress
 from emcts.runs.logging.display import Clock, LiveOutput, Output, RunProgress, line_writer
-from emcts.runs.logging.metrics import LatestMetrics, with_lines
+from emcts.runs.logging.metrics import LatestMetrics, MetricsLine, with_lines
+from emcts.runs.stored_json import JsonLines
 
 LINE_SECONDS = 30.0
 
@@ -45,8 +45,9 @@ class MonitoredRun:
 
     def read(self) -> None:
         """Reads new metrics. A run that resumes from a checkpoint begins another file."""
+        lines: JsonLines[MetricsLine] = JsonLines(self.job.path / "metrics.jsonl", MetricsLine)
         try:
-            with (self.job.path / "metrics.jsonl").open("rb") as file:
+            with lines.file.open("rb") as file:
                 inode = os.fstat(file.fileno()).st_ino
                 if inode != self._inode:
                     self.latest, self._clock, self._inode, self._offset = {}, Clock(), inode, 0
@@ -56,7 +57,7 @@ class MonitoredRun:
             return
         self._offset += len(complete) + len(end)
         if complete:
-            self.latest = with_lines(self.latest, [json.loads(line) for line in complete.splitlines()])
+            self.latest = with_lines(self.latest, lines.parse(complete))
             steps = max(int(line["env_steps"]) for line in self.latest.values())
             self.progress = self._clock.progress(steps, self.job.total_env_steps, self.latest)
 

@@ -10,7 +10,6 @@ from emcts.experiments.analysis.run_group import RunGroup, relative
 from emcts.experiments.analysis.tables import Results, Tables
 from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.runs.figure import write_png
-from emcts.runs.files import replace_atomically
 from emcts.runs.folder import Folder
 from emcts.runs.provenance import provenance
 from emcts.training.catalogue import Catalogue
@@ -78,7 +77,9 @@ class Experiment:
         made_by = provenance(relative(command))
         results.write(self.analyse(groups), {"experiment": self.name, **made_by, "runs": runs})
 
-    def draw_from(self, results: Results) -> Path:
-        """Draws the figure from the tables in the folder alone."""
+    def draw_from(self, results: Results, out: Path | None = None) -> Path:
+        """Draws the figure from the tables in the folder alone, into that folder or into another."""
         figure = self.draw(results.read())
-        return replace_atomically(results.folder / f"{self.name}.png", lambda file: write_png(figure, file))
+        out = out or results.folder
+        out.mkdir(parents=True, exist_ok=True)
+        return write_png(figure, out / f"{self.name}.png")

@@ -12,6 +12,7 @@ from emcts.experiments.setting_paths import STEPS
 from emcts.experiments.setting_values import Types, full_path, parse_setting, setting_types, short_path
 from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.registry import lookup
+from emcts.runs.config import MAX_SEEDS
 from emcts.runs.folder import file_name
 from emcts.training.catalogue import Catalogue
 
@@ -41,6 +42,8 @@ class Grid:
         for name in ("seeds", "steps", "seeds_per_run"):
             if (given := getattr(self, name)) is not None and given < 1:
                 raise ValueError(f"{name}: expected at least 1, got {given}")
+        if self.seeds > MAX_SEEDS:
+            raise ValueError(f"seeds: expected at most {MAX_SEEDS:,}, got {self.seeds}")
         if self.name is not None:
             check_name(self.name)
 

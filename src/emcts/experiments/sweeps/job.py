@@ -1,6 +1,5 @@
 """The runs that a spec is split into, and how each is begun or continued."""
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,6 @@ from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.runs.config import (
     CheckpointSchedule,
     Config,
-    flat,
     override,
     plain,
     refuse_changes,
@@ -57,7 +55,7 @@ class Job:
         return self.env_steps >= self.total_env_steps or self.is_broken
 
     def folder(self, catalogue: Catalogue, command: str) -> Folder:
-        """Creates the run, or opens it and raises its number of steps. Other settings are refused."""
+        """Creates the run, or opens it. Other settings are refused, but for more steps, which `drive` stores."""
         settings = self.spec.settings(catalogue)
         if not self.has_begun:
             names = (self.spec.environment, self.spec.agent, self.spec.preset)
@@ -74,14 +72,13 @@ class Job:
             raise ValueError(
                 f"{self.path} was begun with other settings ({error}): choose another --out"
             ) from None
-        if wanted != config.settings:
-            folder.write_config(dataclasses.replace(config, settings=wanted), folder.provenance())
         return folder
 
     def trainer(self, catalogue: Catalogue, folder: Folder) -> Trainer:
-        """Returns the trainer with the steps and the sizes that the run has stored."""
-        stored = folder.config().settings
-        settings = override(self.spec.settings(catalogue), {STEPS: dict(flat(stored)).get(STEPS)})
+        """Returns the trainer with the sizes that the run has stored, and its steps if they are more."""
+        config = folder.config()
+        stored, longest = config.settings, max(config.total_env_steps or 0, self.total_env_steps)
+        settings = override(self.spec.settings(catalogue), {STEPS: longest})
         settings = resolve_as(settings, self.spec.resolved(catalogue), stored)
         return catalogue.trainer(self.spec.environment, self.spec.agent, settings, self.seeds)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from emcts.experiments.setting_paths import EVALUATION_INTERVAL, STEPS
-from emcts.runs.config import Config, flat, override, plain, resolve_as
+from emcts.runs.config import Config, check_seed_count, flat, override, plain, resolve_as
 from emcts.runs.folder import Folder, find_runs
 from emcts.training.catalogue import Catalogue
 
@@ -51,8 +51,7 @@ class RunSpec:
         return replace(self, changes={**self.changes, **changes})
 
     def with_seeds(self, seeds: int) -> "RunSpec":
-        if seeds < 1:
-            raise ValueError(f"--seeds {seeds}: give at least 1")
+        check_seed_count(seeds, "--seeds")
         return replace(self, seeds=seeds)
 
     def with_paper_settings(self) -> "RunSpec":

@@ -1,11 +1,13 @@
 """The artifacts of a run: each once in `artifacts.jsonl`, and for people to read in `artifacts/`."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypedDict
 
-from emcts.runs.files import JsonLines, write_atomically
+from emcts.runs.files import append, make_folder, remove_partial, write_atomically
+from emcts.runs.stored_json import JsonLines
 from emcts.training.progress import Artifact
 from emcts.types import JSON
 
@@ -20,11 +22,16 @@ class ArtifactLine(TypedDict):
     suffix: str
 
 
+SUFFIX = re.compile(r"\.[A-Za-z0-9_-]{1,32}")
+
+
 class ArtifactWriter:
     """Writes the distinct artifacts of each seed. Opening it removes those after a step, which will be found again."""
 
     def __init__(self, file: JsonLines[ArtifactLine], texts: Path, env_steps: int) -> None:
         self.file, self.texts = file, texts
+        for line in file.read():
+            check_suffix(line["suffix"])
         kept = file.truncate(env_steps)
         self.known = {_identity(line) for line in kept}
         self._rewrite(kept)
@@ -39,15 +46,15 @@ class ArtifactWriter:
                 new.append(line)
         self.file.append(new)
         for file, text in self._by_file(new).items():
-            self.texts.mkdir(exist_ok=True)
-            with file.open("a") as stream:
-                stream.write(text)
+            make_folder(self.texts.parent, self.texts.name)
+            append(file, text)
 
     def _rewrite(self, kept: Iterable[ArtifactLine]) -> None:
         """Makes the text files equal to the lines, since a crash may have come between the two."""
         texts = self._by_file(kept)
+        remove_partial(self.texts)
         for file in {*texts, *self.texts.glob("seed-*")}:
-            self.texts.mkdir(exist_ok=True)
+            make_folder(self.texts.parent, self.texts.name)
             write_atomically(file, texts.get(file, ""))
 
     def _by_file(self, lines: Iterable[ArtifactLine]) -> dict[Path, str]:
@@ -57,6 +64,12 @@ class ArtifactWriter:
             file = self.texts / f"seed-{line['seed']}{line['suffix']}"
             texts[file] = texts.get(file, "") + line["text"]
         return texts
+
+
+def check_suffix(suffix: str) -> None:
+    """Raises an error for a suffix that could lead a file's name anywhere else."""
+    if not SUFFIX.fullmatch(suffix):
+        raise ValueError(f"{ascii(suffix)[:40]} is no suffix of a file: use a dot and letters, such as .txt")
 
 
 def _line(artifact: Artifact) -> ArtifactLine:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -26,9 +26,14 @@ class MapHistory:
         """Returns the snapshots of a file up to a step; none if there is no file."""
         if not file.exists():
             return cls(file, np.zeros(0, int), {})
-        with np.load(file, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        env_steps = arrays.pop("env_steps")
+        try:
+            with np.load(file, allow_pickle=False) as stored:
+                arrays = {name: stored[name] for name in stored.files}
+            env_steps = _checked(arrays)
+        except Exception as error:  # zipfile, zlib and numpy raise many kinds
+            raise ValueError(
+                f"{file} cannot be read ({type(error).__name__}): remove it; the run keeps everything else"
+            ) from error
         kept = env_steps <= (env_steps.max(initial=0) if until is None else until)
         return cls(file, env_steps[kept], {name: values[kept] for name, values in arrays.items()})
 
@@ -52,7 +57,17 @@ class MapHistory:
         replace_atomically(self.file, history._write)
         return history
 
-    def _write(self, file: Path) -> None:
-        with file.open("wb") as stream:
-            arrays: dict[str, Any] = {"env_steps": self.env_steps, **self.maps}
-            np.savez_compressed(stream, **arrays)
+    def _write(self, stream: IO[bytes]) -> None:
+        arrays: dict[str, Any] = {"env_steps": self.env_steps, **self.maps}
+        np.savez_compressed(stream, **arrays)
+
+
+def _checked(arrays: dict[str, np.ndarray]) -> Int[np.ndarray, "T"]:
+    """Takes the steps from the arrays of a file, and raises an error unless all have the shapes of maps."""
+    env_steps = arrays.pop("env_steps")
+    kinds = [(env_steps.ndim, env_steps.dtype.kind), *((one.ndim, one.dtype.kind) for one in arrays.values())]
+    if kinds[0] != (1, "i") or any(kind != (4, "f") for kind in kinds[1:]):
+        raise ValueError("arrays of other types")
+    if any(len(one) != len(env_steps) or not one.size for one in arrays.values()):
+        raise ValueError("arrays of other sizes")
+    return env_steps

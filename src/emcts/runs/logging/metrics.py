@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from emcts.runs.files import JsonLines
+from emcts.runs.stored_json import JsonLines
 from emcts.training.progress import Progress
 from emcts.types import JSON
 
@@ -21,7 +21,9 @@ class MetricsWriter:
     def __init__(self, file: JsonLines[MetricsLine], seeds: Sequence[int], env_steps: int) -> None:
         self.file, self.seeds = file, seeds
         self.latest = with_lines({}, file.truncate(env_steps))
-        self.started = time.monotonic() - max((line["seconds"] for line in self.latest.values()), default=0.0)
+        self.started = time.monotonic() - max(
+            (line.get("seconds", 0.0) for line in self.latest.values()), default=0.0
+        )
 
     def write(self, progress: Progress) -> list[MetricsLine]:
         """Appends the metrics of a chunk, and returns the new lines."""
@@ -59,6 +61,11 @@ def with_lines(latest: LatestMetrics, lines: Iterable[MetricsLine]) -> LatestMet
         seed = int(line["seed"])
         updated[seed] = {**updated.get(seed, {}), **line}
     return updated
+
+
+def is_solved(latest: LatestMetrics) -> bool:
+    """Returns whether every seed solved all episodes of its last evaluation."""
+    return bool(latest) and all(line.get("solved") == 1 for line in latest.values())
 
 
 def mean(latest: LatestMetrics, name: str) -> float | None:

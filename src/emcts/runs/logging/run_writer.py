@@ -6,6 +6,7 @@ import numpy as np
 
 from emcts.runs.curves import has_curves
 from emcts.runs.figure import draw_run
+from emcts.runs.files import remove_partial
 from emcts.runs.folder import Folder
 from emcts.runs.logging.artifacts import ArtifactWriter
 from emcts.runs.logging.loggers import open_loggers
@@ -24,6 +25,7 @@ class RunWriter:
 
     def __init__(self, folder: Folder, env_steps: int, total: int, loggers: Sequence[str] = ()) -> None:
         self.folder, self.seeds, self.total = folder, folder.config().seeds, total
+        remove_partial(folder.path)
         self.metrics = MetricsWriter(folder.metrics, self.seeds, env_steps)
         self.artifacts = ArtifactWriter(folder.artifacts, folder.path / "artifacts", env_steps)
         self.maps = MapHistory.read(folder.path / "maps.npz", until=env_steps)

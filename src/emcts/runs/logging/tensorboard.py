@@ -8,6 +8,7 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.summary import scalar
 
+from emcts.runs.files import make_folder
 from emcts.runs.folder import Folder
 from emcts.runs.logging.metrics import MetricsLine, metrics_of
 
@@ -21,7 +22,7 @@ class TensorBoard:
     def __init__(self, folder: Folder, env_steps: int) -> None:
         seeds = folder.config().seeds
         self.writers = {
-            seed: _open(folder.path / "tensorboard" / f"seed-{seed}", env_steps) for seed in seeds
+            seed: _open(make_folder(folder.path, "tensorboard", f"seed-{seed}"), env_steps) for seed in seeds
         }
 
     def write(self, lines: Iterable[MetricsLine]) -> None:
@@ -38,9 +39,11 @@ class TensorBoard:
 
 
 def _open(folder: Path, env_steps: int) -> EventsWriter:
-    folder.mkdir(parents=True, exist_ok=True)
+    files = list(folder.iterdir())
+    if links := [file for file in files if file.is_symlink()]:
+        raise ValueError(f"{links[0]} is a symbolic link, which a run does not write through: remove it")
     # The number of files is part of the name: two files opened within a second would share a name.
-    before = len(list(folder.iterdir()))
+    before = len(files)
     writer = EventsWriter(str(folder / "events"), f".{before}")
     if before:
         # The start of a session makes TensorBoard discard the events from its step on.

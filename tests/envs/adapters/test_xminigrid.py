@@ -83,3 +83,21 @@ def test_contract(xminigrid):
 def test_another_object_is_refused():
     with pytest.raises(ValueError, match="object is no environment of xminigrid"):
         from_xminigrid(object(), None)
+
+
+def test_what_is_novel_is_the_same_in_every_layout(xminigrid):
+    """Only what the agent did differs: where it went, what it took."""
+    env = from_xminigrid(*xminigrid.make("MiniGrid-DoorKey-6x6"))
+    layouts = jax.vmap(env.init)(jax.random.split(KEY, 64))
+    novel = np.asarray(jax.vmap(env.novelty_inputs["agent"])(layouts))
+    seen = np.asarray(jax.vmap(env.observe)(layouts)).reshape(64, -1)
+    at_start = novel[:, 3:]  # without the agent's place and direction
+    assert len(np.unique(at_start, axis=0)) == 1 < len(np.unique(seen, axis=0))
+    one = jax.tree.map(lambda leaf: leaf[0], layouts)
+    grid = one.inner.state.grid
+    row, column = np.argwhere(np.asarray(grid[..., 0]) == KEY_TILE)[0]
+    agent = one.inner.state.agent.replace(pocket=grid[row, column])
+    taken = one.inner.state.replace(grid=grid.at[row, column].set(jnp.array([1, 7], grid.dtype)), agent=agent)
+    after = env.novelty_inputs["agent"](one.replace(inner=one.inner.replace(state=taken)))
+    np.testing.assert_array_equal(after[:3], novel[0, :3])
+    assert not np.array_equal(after, novel[0])

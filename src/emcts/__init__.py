@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from emcts import interrupts
 from emcts.search.backup import beta_for_confidence, correlated, independent
+from emcts.search.inputs import check_inputs
 from emcts.search.policies import gumbel_muzero_policy, muzero_policy, uct_policy
 from emcts.search.qtransforms import (
     qtransform_by_min_max,
@@ -68,6 +69,7 @@ __all__ = (
     "SearchSummary",
     "Tree",
     "beta_for_confidence",
+    "check_inputs",
     "correlated",
     "gumbel_muzero_interior_action_selection",
     "gumbel_muzero_policy",

@@ -36,12 +36,14 @@ def test_a_variance_rounded_below_zero_is_zero(propagation: Any) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_all_actions_invalid(policy: Any) -> None:
-    """At the end of an episode no action may be valid; the search must then still return numbers."""
-    out = search(RandomModel.make(40, 4), policy, 2, 20, jnp.ones((2, 4)))
+    """At the end of an episode no action may be valid: the weights of that row say so, and other rows are as ever."""
+    mask = jnp.array([[1, 1, 1, 1], [0, 1, 0, 0]])
+    out = search(RandomModel.make(40, 4), policy, 2, 20, mask)
     for leaf in jax.tree.leaves(out.search_tree.summary()):
         assert np.all(np.isfinite(leaf))
-    assert np.all(np.isfinite(out.action_weights))
+    np.testing.assert_array_equal(np.isnan(out.action_weights), [[True] * 4, [False] * 4])
     assert np.all((out.action >= 0) & (out.action < 4))
+    assert out.action_weights[1, 1] < 1e-6
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -39,7 +39,9 @@ class Sizes:
         if self.masked is None:
             return None
         random = np.random.default_rng(seed)
-        return jnp.asarray(random.random((self.batch, self.actions)) < self.masked, jnp.float32)
+        mask = random.random((self.batch, self.actions)) < self.masked
+        mask[:, seed % self.actions] &= ~mask.all(axis=1)  # one action at least is valid
+        return jnp.asarray(mask, jnp.float32)
 
 
 @dataclasses.dataclass(frozen=True)

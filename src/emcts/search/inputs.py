@@ -1,14 +1,34 @@
-"""Checks of a search's arguments. Errors name the field, what was given and what was expected."""
+"""Checks of a search's arguments. Errors name the field, what was given and what was expected.
+
+Numbers that are known are refused if a search cannot use them. Numbers inside `jit` are not known: there, a search
+marks each row that it could not use (`emcts.search.soundness`), and `check_inputs` finds the reason.
+"""
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike, DTypeLike
+import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, PyTree
 
-from emcts.types import Number, RecurrentFnOutput, RecurrentState, RootFnOutput, record
+from emcts.types import (
+    Key,
+    Number,
+    Params,
+    RecurrentFn,
+    RecurrentFnOutput,
+    RecurrentState,
+    RootFnOutput,
+    Scalar,
+    record,
+)
+
+ROUNDING = (
+    1e-5  # of a variance, relative to the squared value: it may be a difference of two means of squares
+)
 
 
 @record
@@ -41,7 +61,9 @@ def read_root(root: object) -> CheckedRoot:
         if leaf.shape[:1] != batch:
             name = f"root.embedding{jax.tree_util.keystr(path)}"
             raise ValueError(f"{name} must start with the batch size {batch[0]}, got shape {_shape(leaf)}")
-    variance = _variance(getattr(root, "value_variance", None), "root.value_variance", batch, value.dtype)
+    variance = _variance(getattr(root, "value_variance", None), "root.value_variance", value)
+    refuse_unusable_logits(prior_logits, "root.prior_logits")
+    refuse_where(value, lambda x: ~np.isfinite(x), "root.value", "give finite numbers")
     return CheckedRoot(prior_logits, value, embedding, variance)
 
 
@@ -60,8 +82,10 @@ def read_step(output: object, root: RootFnOutput) -> tuple[CheckedStep, Recurren
         for field in ("reward", "discount", "value")
     }
     variances = {
-        field: _variance(getattr(step, field, None), f"{name}.{field}", batch, dtype)
-        for field in ("reward_variance", "value_variance")
+        f"{field}_variance": _variance(
+            getattr(step, f"{field}_variance", None), f"{name}.{field}_variance", values[field]
+        )
+        for field in ("reward", "value")
     }
     logits = _shaped(
         _field(step, name, "prior_logits"), f"{name}.prior_logits", root.prior_logits.shape
@@ -80,6 +104,12 @@ def read_invalid_actions(
         raise ValueError(
             f"invalid_actions must have the shape of prior_logits, {_shape(prior_logits)}, got {_shape(mask)}"
         )
+    refuse_where(
+        jnp.all(mask.astype(bool), axis=-1) if known(mask) is None else np.all(known(mask), axis=-1),
+        lambda row: row,
+        "invalid_actions",
+        "leave at least one action of each row valid",
+    )
     return mask.astype(bool)
 
 
@@ -91,7 +121,89 @@ def read_beta(beta: Number, root: RootFnOutput) -> Float[Array, "B"]:
         raise ValueError(
             f"beta must be one number, or one for each of the {batch[0]} batch elements, got shape {_shape(numbers)}"
         )
+    refuse_where(beta, lambda x: ~np.isfinite(x), "beta", "give finite numbers")
     return jnp.broadcast_to(numbers, batch)
+
+
+def read_range(
+    value: Scalar, name: str, *, least: float = 0.0, above: bool = False, most: float = float("inf")
+) -> Bool[Array, ""]:
+    """Returns whether a number is finite and in a range. Raises if it is known not to be."""
+    number = jnp.asarray(value)
+    usable = jnp.all(jnp.isfinite(number) & (number > least if above else number >= least) & (number <= most))
+    known_value = known(value)
+    if known_value is not None:
+        inside = known_value > least if above else known_value >= least
+        if not np.all(np.isfinite(known_value) & inside & (known_value <= most)):
+            wanted = f"{'above' if above else 'of at least'} {least:g}"
+            wanted += f" and at most {most:g}" if np.isfinite(most) else ""
+            raise ValueError(f"{name} must be a finite number {wanted}, got {value}")
+    return usable
+
+
+def check_inputs(
+    root: object,
+    recurrent_fn: RecurrentFn | None = None,
+    params: Params = None,
+    rng_key: Key | None = None,
+    *,
+    invalid_actions: ArrayLike | None = None,
+    beta: Number = 0.0,
+) -> None:
+    """Raises an error that names what a search could not use, and where; for the roots of a search with NaN weights.
+
+    With `recurrent_fn`, each action is tried once from the roots, and what it returns is checked as well. Call it
+    outside of `jit`, where numbers are known.
+    """
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((root, params, beta))):
+        raise TypeError("check_inputs looks at numbers, which are not known inside jit: call it outside")
+    checked = read_root(root)
+    read_invalid_actions(invalid_actions, checked.prior_logits)
+    read_beta(beta, checked)
+    if recurrent_fn is None:
+        return
+    keys = jax.random.split(jax.random.key(0) if rng_key is None else rng_key, checked.prior_logits.shape[1])
+    for action, key in enumerate(keys):
+        actions = jnp.full(checked.value.shape, action, jnp.int32)
+        step, _ = read_step(recurrent_fn(params, key, actions, checked.embedding), checked)
+        name = f"of action {action}, recurrent_fn's output"
+        for field in ("reward", "discount", "value", "reward_variance", "value_variance"):
+            refuse_where(
+                getattr(step, field), lambda x: ~np.isfinite(x), f"{name}.{field}", "give finite numbers"
+            )
+        refuse_unusable_logits(step.prior_logits, f"{name}.prior_logits")
+
+
+def known(value: ArrayLike) -> np.ndarray | None:
+    """Returns numbers that are known now; None for those inside `jit`, or on the devices of another process."""
+    if isinstance(value, jax.core.Tracer) or not getattr(value, "is_fully_addressable", True):
+        return None
+    return np.asarray(value)
+
+
+def refuse_where(
+    values: ArrayLike, is_bad: Callable[[np.ndarray], np.ndarray], name: str, advice: str
+) -> None:
+    """Raises an error for the first row with a bad number, if numbers are known."""
+    numbers = known(values)
+    if numbers is None or not np.any(bad := is_bad(numbers)):
+        return
+    place = np.argwhere(bad)[0]
+    where = f" in row {place[0]}" if len(place) else ""
+    what = numbers[tuple(place)]
+    given = "masks every action" if numbers.dtype == bool else f"is {what}"
+    raise ValueError(f"{name} {given}{where}: {advice}")
+
+
+def refuse_unusable_logits(logits: Float[Array, "B A"], name: str) -> None:
+    """Raises an error if known logits are NaN or infinity, or if a row has nothing but -infinity."""
+    refuse_where(logits, lambda x: np.isnan(x) | (x == np.inf), name, "give numbers, or -inf for no action")
+    refuse_where(
+        logits,
+        lambda x: np.broadcast_to(np.all(x == -np.inf, axis=-1, keepdims=True), x.shape),
+        name,
+        "give at least one action of each row a number",
+    )
 
 
 def read_count(count: Any, name: str) -> int:
@@ -129,13 +241,20 @@ def _shaped(value: ArrayLike, name: str, shape: tuple[int, ...]) -> Float[Array,
     return array
 
 
-def _variance(
-    value: ArrayLike | None, name: str, shape: tuple[int, ...], dtype: DTypeLike
-) -> Float[Array, "..."]:
-    """Returns a variance of at least zero: rounding may leave one just below. A missing variance is zero."""
-    if value is None:
-        return jnp.zeros(shape, dtype)
-    return jnp.maximum(_shaped(value, name, shape).astype(dtype), 0)
+def _variance(given: ArrayLike | None, name: str, value: Float[Array, "*S"]) -> Float[Array, "*S"]:
+    """Returns the variance of a value, zero if it is missing. Rounding may leave one just below zero.
+
+    A variance that is further below is refused; one that is not known is NaN.
+    """
+    if given is None:
+        return jnp.zeros_like(value)
+    variance = _shaped(given, name, value.shape).astype(value.dtype)
+    refuse_where(variance, lambda x: ~np.isfinite(x), name, "give finite numbers")
+    least = -ROUNDING * (1 + value * value)
+    negative = known(variance < least) if known(variance) is not None and known(value) is not None else None
+    if negative is not None and np.any(negative):
+        refuse_where(variance, lambda x: negative, name, "a variance is not negative")
+    return jnp.where(variance < least, jnp.nan, jnp.maximum(variance, 0))
 
 
 def _like(embedding: RecurrentState, root_embedding: RecurrentState) -> RecurrentState:

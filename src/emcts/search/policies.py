@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from emcts.search import inputs
 from emcts.search.backup import Propagation, independent
@@ -16,6 +16,7 @@ from emcts.search.selection import (
     PuctRule,
     UctRule,
 )
+from emcts.search.soundness import mark_unusable_rows
 from emcts.search.traversal.backend import Backend
 from emcts.search.traversal.rules import QTransform, RuleInputs, node_stats
 from emcts.search.tree import Tree
@@ -44,6 +45,10 @@ def muzero_policy(
 ) -> PolicyOutput[Tree[None]]:
     """Runs MuZero's search, with `beta` that of EPUCT; samples an action by visits with `temperature`."""
     checked = inputs.read_root(root)
+    usable = [
+        *puct_ranges(dirichlet_fraction, dirichlet_alpha, pb_c_init, pb_c_base),
+        inputs.read_range(temperature, "temperature"),
+    ]
     action_key, dirichlet_key, search_key = jax.random.split(rng_key, 3)
     logits = add_dirichlet_noise(
         dirichlet_key, checked.prior_logits, fraction=dirichlet_fraction, alpha=dirichlet_alpha
@@ -64,7 +69,7 @@ def muzero_policy(
         propagation=propagation,
         backend=backend,
     )
-    return act_by_visits(action_key, tree, temperature)
+    return mark_unusable_rows(act_by_visits(action_key, tree, temperature), tree, usable)
 
 
 def uct_policy(
@@ -87,6 +92,7 @@ def uct_policy(
 
     Of the prior only a logit of -inf counts: it marks an action that does not exist at a node.
     """
+    usable = [inputs.read_range(c, "c"), inputs.read_range(temperature, "temperature")]
     action_key, search_key = jax.random.split(rng_key)
     rule = UctRule(c)
     tree = search(
@@ -104,7 +110,7 @@ def uct_policy(
         propagation=propagation,
         backend=backend,
     )
-    return act_by_visits(action_key, tree, temperature)
+    return mark_unusable_rows(act_by_visits(action_key, tree, temperature), tree, usable)
 
 
 def gumbel_muzero_policy(
@@ -129,6 +135,8 @@ def gumbel_muzero_policy(
     `action_weights` are the improved policy: softmax of the prior logits plus the completed scores.
     """
     checked = inputs.read_root(root)
+    usable = inputs.read_range(gumbel_scale, "gumbel_scale")
+    max_num_considered_actions = inputs.read_count(max_num_considered_actions, "max_num_considered_actions")
     logits = mask_logits(checked.prior_logits, invalid_actions)
     search_key, gumbel_key = jax.random.split(rng_key)
     gumbel = gumbel_scale * jax.random.gumbel(gumbel_key, logits.shape, logits.dtype)
@@ -162,7 +170,19 @@ def gumbel_muzero_policy(
 
     action, logits = jax.vmap(decide)(tree.scored())
     weights = jax.nn.softmax(mask_logits(logits, invalid_actions))
-    return PolicyOutput(action=action, action_weights=weights, search_tree=tree)
+    return mark_unusable_rows(PolicyOutput(action, weights, tree), tree, [usable])
+
+
+def puct_ranges(
+    dirichlet_fraction: Scalar, dirichlet_alpha: Scalar, pb_c_init: Scalar, pb_c_base: Scalar
+) -> list[Bool[Array, ""]]:
+    """Returns whether each number is in its range. Raises if one is known not to be."""
+    return [
+        inputs.read_range(dirichlet_fraction, "dirichlet_fraction", most=1.0),
+        inputs.read_range(dirichlet_alpha, "dirichlet_alpha", above=True),
+        inputs.read_range(pb_c_init, "pb_c_init"),
+        inputs.read_range(pb_c_base, "pb_c_base", above=True),
+    ]
 
 
 def act_by_visits(rng_key: Key, tree: Tree[T], temperature: Scalar) -> PolicyOutput[Tree[T]]:

@@ -12,10 +12,11 @@ from emcts.search import inputs
 from emcts.search.backup import Propagation, independent
 from emcts.search.outcomes import evaluate_outcome
 from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectionFn, node_rule
+from emcts.search.soundness import refuse_gradient, stop_gradient
 from emcts.search.traversal.backend import Backend, default_backend
 from emcts.search.traversal.plain import LeafEdge, simulate_by_functions
 from emcts.search.traversal.rules import BoundRule
-from emcts.search.tree import Tree, instantiate_tree_from_root
+from emcts.search.tree import Tree, instantiate_tree_from_root, refuse_too_large
 from emcts.types import Key, LoopFn, Number, Params, RecurrentFn, SampledOutcomes, T
 
 # JAX's default generator makes `fold_in(key, i)` and `split(key, n)[i]` the same key. No split is this long.
@@ -49,16 +50,20 @@ def search(
     instead of expanding below it. `backend` traverses the trees; by default GPU kernels where they apply.
     """
     checked_root = inputs.read_root(root)
+    differentiated = (checked_root, params, beta)
+    checked_root, params, beta = stop_gradient(differentiated)
     num_simulations = inputs.read_count(num_simulations, "num_simulations")
     max_depth = num_simulations if max_depth is None else inputs.read_count(max_depth, "max_depth")
     backend = default_backend() if backend is None else backend
+    num_outcomes = recurrent_fn.num_outcomes if isinstance(recurrent_fn, SampledOutcomes) else 1
+    refuse_too_large(checked_root, num_simulations, num_outcomes)
     tree = instantiate_tree_from_root(
         checked_root,
         num_simulations,
         root_invalid_actions=inputs.read_invalid_actions(invalid_actions, checked_root.prior_logits),
         beta=inputs.read_beta(beta, checked_root),
         extra_data=extra_data,
-        num_outcomes=recurrent_fn.num_outcomes if isinstance(recurrent_fn, SampledOutcomes) else 1,
+        num_outcomes=num_outcomes,
     )
     simulate = _simulation(
         tree,
@@ -93,7 +98,7 @@ def search(
         return key, bare.replace(embeddings=embeddings, extra_data=tree.extra_data)
 
     _, tree = loop_fn(0, num_simulations, body, (rng_key, tree))
-    return tree
+    return refuse_gradient(tree, differentiated)
 
 
 def _simulation(

@@ -12,10 +12,11 @@ from jaxtyping import Array, Bool, Float, Int
 
 from emcts.search import inputs
 from emcts.search.backup import Propagation, independent
-from emcts.search.policies import act_by_visits, add_dirichlet_noise, mask_logits
+from emcts.search.policies import act_by_visits, add_dirichlet_noise, mask_logits, puct_ranges
 from emcts.search.qtransforms import qtransform_by_parent_and_siblings
 from emcts.search.search import search
 from emcts.search.selection import PuctRule
+from emcts.search.soundness import mark_unusable_rows
 from emcts.search.traversal.backend import Backend
 from emcts.search.traversal.rules import NodeStats, QTransform, RuleInputs, node_stats
 from emcts.search.tree import Tree
@@ -103,6 +104,10 @@ def stochastic_muzero_policy(
 ) -> PolicyOutput[Tree[None]]:
     """Runs Stochastic MuZero's search ("Planning in stochastic environments with a learned model") on scores."""
     checked = inputs.read_root(root)
+    usable = [
+        *puct_ranges(dirichlet_fraction, dirichlet_alpha, pb_c_init, pb_c_base),
+        inputs.read_range(temperature, "temperature"),
+    ]
     batch_size, num_actions = checked.prior_logits.shape
     action_key, dirichlet_key, search_key = jax.random.split(rng_key, 3)
     logits = mask_logits(
@@ -134,7 +139,8 @@ def stochastic_muzero_policy(
         propagation=propagation,
         backend=backend,
     )
-    return act_by_visits(action_key, _decisions(tree, num_actions), temperature)
+    decided = act_by_visits(action_key, _decisions(tree, num_actions), temperature)
+    return mark_unusable_rows(decided, tree, usable)
 
 
 def _alternate(

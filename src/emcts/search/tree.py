@@ -4,6 +4,8 @@ Where the model is stochastic an edge leads to several nodes, one for each outco
 then means over the visits of all of them.
 """
 
+import math
+import os
 from typing import ClassVar, Generic
 
 import jax
@@ -111,9 +113,9 @@ class Tree(Replaceable, Generic[T_co]):
         """Returns the tree with every value replaced by its score `x + beta * std(x)`, for selection functions."""
         beta = self.beta[..., None]
         return self.replace(
-            raw_values=self.raw_values + beta * self.raw_value_stds,
-            node_values=self.node_values + beta * self.node_value_stds,
-            edge_qvalues=self.edge_qvalues + beta * self.edge_qvalue_stds,
+            raw_values=score(self.raw_values, self.raw_value_stds, beta),
+            node_values=score(self.node_values, self.node_value_stds, beta),
+            edge_qvalues=score(self.edge_qvalues, self.edge_qvalue_stds, beta),
         )
 
     def summary(self) -> SearchSummary:
@@ -150,6 +152,13 @@ class Tree(Replaceable, Generic[T_co]):
         """Returns the field of the nodes that `index` leads to: for each outcome, those of all actions."""
         found = _gather(node_field, index.reshape(*node_field.shape[:-1], -1)).reshape(index.shape)
         return jnp.split(found, self.num_outcomes, axis=-1)
+
+
+def score(
+    value: Float[Array, "*S"], std: Float[Array, "*S"], beta: Float[Array, "..."]
+) -> Float[Array, "*S"]:
+    """Returns `value + beta * std`; with a beta of 0 the value, also where the std is NaN."""
+    return value + jnp.where(beta == 0, jnp.zeros_like(std), beta * std)
 
 
 def _gather(node_field: Array, index: Array) -> Array:
@@ -200,3 +209,33 @@ def instantiate_tree_from_root(
         beta=beta,
         extra_data=extra_data,
     )
+
+
+def refuse_too_large(root: CheckedRoot, num_simulations: int, num_outcomes: int = 1) -> None:
+    """Raises an error if trees of so many simulations need more memory than there is."""
+    batch_size, num_actions = root.prior_logits.shape
+    shapes = jax.eval_shape(
+        lambda root: instantiate_tree_from_root(
+            root,
+            1,
+            root_invalid_actions=jnp.zeros(root.prior_logits.shape, bool),
+            beta=jnp.zeros_like(root.value),
+            extra_data=None,
+            num_outcomes=num_outcomes,
+        ),
+        root,
+    )
+    per_node = sum(leaf.dtype.itemsize * math.prod(leaf.shape[2:]) for leaf in jax.tree.leaves(shapes))
+    needed, there = batch_size * (num_simulations + 1) * per_node, _memory()
+    if needed > there:
+        raise ValueError(
+            f"num_simulations is {num_simulations:,}: trees of {batch_size:,} batch elements and {num_actions} "
+            f"actions then need {needed / 2**30:,.0f} GiB, and there are {there / 2**30:,.0f} GiB: give fewer "
+            "simulations, or a smaller batch"
+        )
+
+
+def _memory() -> int:
+    """Returns the bytes of memory of the device, or of the machine if the device does not say."""
+    device: int = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit", 0)
+    return device or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

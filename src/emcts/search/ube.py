@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from emcts.search import inputs
-from emcts.search.tree import Tree
+from emcts.search.tree import Tree, score
 from emcts.types import Key, Number, Params, RecurrentFn, SampledOutcomes
 
 
@@ -58,4 +58,5 @@ def ube_root_scores(
     ahead = one_step_lookahead(params, rng_key, root, recurrent_fn)
     summary = search_tree.summary()
     qvalues = jnp.where(summary.visit_counts > 0, summary.qvalues, ahead.qvalues)
-    return jnp.where(search_tree.root_invalid_actions, -jnp.inf, qvalues + betas[:, None] * ahead.stds)
+    scores = score(qvalues, ahead.stds, betas[:, None])
+    return jnp.where(search_tree.root_invalid_actions, -jnp.inf, scores)

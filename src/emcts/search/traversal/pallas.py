@@ -17,7 +17,7 @@ from emcts.search.inputs import CheckedStep
 from emcts.search.outcomes import mean_over_outcomes, next_outcome, sum_over_outcomes
 from emcts.search.traversal.plain import LeafEdge
 from emcts.search.traversal.rules import BoundRule, NodeStats
-from emcts.search.tree import Tree
+from emcts.search.tree import Tree, score
 from emcts.types import record
 
 MAX_ELEMENTS = 2**31 - 1  # offsets in a kernel are 32 bits wide
@@ -141,15 +141,12 @@ def _children(program: Program, tree: Tree[object], at: Scalar) -> list[Array]:
 def _node_stats(
     program: Program, tree: Tree[object], children: list[Array], at: Scalar, beta: Array
 ) -> NodeStats:
-    def score(value: Array, std: Array) -> Array:
-        return value + beta * std
-
     def by_outcome(ref: Ref) -> list[Array]:
         return [program.gather(ref, row) for row in children]
 
     visits = by_outcome(tree.node_visits)
     scores = [
-        score(*pair)
+        score(*pair, beta)
         for pair in zip(by_outcome(tree.edge_qvalues), by_outcome(tree.edge_qvalue_stds), strict=True)
     ]
     return NodeStats(
@@ -157,8 +154,8 @@ def _node_stats(
         prior_logits=program.load_row(tree.children_prior_logits, at),
         qvalues=mean_over_outcomes(visits, scores),
         node_visits=program.load(tree.node_visits, at),
-        node_value=score(program.load(tree.node_values, at), program.load(tree.node_value_stds, at)),
-        raw_value=score(program.load(tree.raw_values, at), program.load(tree.raw_value_stds, at)),
+        node_value=score(program.load(tree.node_values, at), program.load(tree.node_value_stds, at), beta),
+        raw_value=score(program.load(tree.raw_values, at), program.load(tree.raw_value_stds, at), beta),
         mask=program.mask,
     )
 

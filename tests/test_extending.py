@@ -89,7 +89,13 @@ def variants(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return {"simulator": "my-az", "learned": "my-mz"}
 
 
-@pytest.mark.parametrize(("model", "changes"), [("simulator", DEEP_SEA), ("learned", LEARNED_DEEP_SEA)])
+@pytest.mark.parametrize(
+    ("model", "changes"),
+    [
+        ("simulator", DEEP_SEA),
+        pytest.param("learned", LEARNED_DEEP_SEA, marks=pytest.mark.long),
+    ],
+)
 def test_a_novelty_estimator_and_a_variant_are_one_entry_each(
     model: str, changes: Changes, estimator: str, variants: dict[str, str]
 ) -> None:

@@ -22,6 +22,7 @@ MAY_IMPORT["agents"] = {*MAY_IMPORT}
 MAY_IMPORT["runs"] = {*MAY_IMPORT}
 MAY_IMPORT["experiments"] = {*MAY_IMPORT}
 MAY_IMPORT["api"] = {*MAY_IMPORT}
+MAY_IMPORT["interrupts"] = set()
 MAY_IMPORT["cli"] = {*MAY_IMPORT}
 
 

@@ -152,7 +152,12 @@ SMOKE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 """Options that leave few programs to compile, and what is printed: a run of table-1 is one of figure-2-right, too."""
 
 
-@pytest.mark.parametrize("name", SMOKE)
+SHORT = ("table-1", "figure-2-right")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in SHORT else pytest.param(name, marks=pytest.mark.long) for name in SMOKE]
+)
 def test_every_figure_of_deep_sea_as_a_smoke_test(
     name: str, runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

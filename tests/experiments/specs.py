@@ -34,6 +34,8 @@ def made_up_run(
         "regret_step": None,
         "final_return": None,
         "env_steps": 0,
+        "train_steps": 0,
+        "simulator_steps": None,
         "seconds": 1.0,
     }
     made_by = {"state": "finished", "command": f"emcts train --out {path}", "device": "an abacus"}

@@ -4,6 +4,7 @@ Key reuse is not checked: games of pgx store a key in their state, and searches 
 """
 
 import numpy as np
+import pytest
 
 from tests.agents.tiny import advanced, table, trainer
 
@@ -22,6 +23,7 @@ def test_minatar_trains() -> None:
     assert np.isnan([table(reports, name) for name in ("solved", "solved_step")]).all(), "it cannot be solved"
 
 
+@pytest.mark.long
 def test_a_model_of_minatar_is_learned() -> None:
     one = trainer("minatar-breakout", "e-mz", (0,))
     _, reports = advanced(one, one.init(), 3)

@@ -30,6 +30,7 @@ def smoke(name: str, folder: Path, *options: str) -> Path:
     return results
 
 
+@pytest.mark.long
 def test_figure_1_beside_enumeration(tmp_path: Path) -> None:
     results = smoke("figure-1", tmp_path)
     assert "negate-positives,3,4096," in (results / "enumeration.csv").read_text()
@@ -38,6 +39,7 @@ def test_figure_1_beside_enumeration(tmp_path: Path) -> None:
     assert [line.split(",")[0] for line in curves] == ["row"] + 2 * ["negate-positives-e-az-io"]
 
 
+@pytest.mark.long
 def test_figure_5(tmp_path: Path) -> None:
     pytest.importorskip("pgx")
     results = smoke("figure-5", tmp_path, "--agents", "az", "--rows", "minatar-breakout-az")

@@ -10,7 +10,8 @@ from emcts.cli import main
 from emcts.experiments.paper import EXPERIMENTS
 
 STORED = Path(__file__).parents[3] / "results"
-NAMES = sorted(folder.name for folder in STORED.iterdir() if folder.is_dir())
+WORLDS = STORED / "worlds"  # of a benchmark; all others are of the paper
+NAMES = sorted(folder.name for folder in STORED.iterdir() if folder.is_dir() and folder != WORLDS)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -36,3 +37,13 @@ def test_stored_results_have_their_provenance(name: str) -> None:
         assert run["env_steps"] > 0
         assert all(run[what] for what in ("command", "commit", "device", "state"))
     assert (STORED / name / f"{name}.png").stat().st_size < 300_000
+
+
+@pytest.mark.parametrize("path", sorted(WORLDS.iterdir()), ids=lambda path: path.stem)
+def test_rows_of_the_benchmark_have_their_provenance(path: Path) -> None:
+    record = json.loads(path.read_text())
+    assert path.stem == f"{record['world']}-{record['agent']}"
+    assert record["command"].endswith(f"--rows {record['world']}:{record['agent']}")
+    assert all(record[what] for what in ("commit", "device", "settings", "curve"))
+    assert min(record["seeds"]) >= 1000, "seeds that no setting was chosen on"
+    assert len(record["seeds"]) == len(record["done_step"])

@@ -179,7 +179,7 @@ def test_a_grid_takes_the_settings_of_train_and_is_plotted(capsys: pytest.Captur
     assert f"`emcts plot {out}` draws them" in output(capsys)
     settings = [folder.config().settings for folder in find_runs(out)]
     assert [one["ballast"] for one in settings] == [7, 9]
-    assert all(one["size"] == 5 and one["optimiser"]["learning_rate"] == 0.25 for one in settings)  # type: ignore
+    assert all(one["size"] == 5 and one["optimiser"]["learning_rate"] == 0.25 for one in settings)  # type: ignore[index, call-overload]
     main(["plot", str(out)])
     assert (out / "figure.png").stat().st_size > 0
     with pytest.raises(SystemExit):

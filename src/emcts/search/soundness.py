@@ -26,14 +26,14 @@ def mark_unusable_rows(
     """
     root = Tree.ROOT_INDEX
     priors, beta = searched.children_prior_logits, searched.beta
-    known = jnp.isfinite(searched.node_values[:, root]) & jnp.isfinite(beta)
+    sound = jnp.isfinite(searched.node_values[:, root]) & jnp.isfinite(beta)
     # A bad number below the root reaches it with the next backup. Logits are not backed up.
-    known &= (beta == 0) | jnp.isfinite(searched.node_value_stds[:, root])
-    known &= ~jnp.any(jnp.isnan(priors) | (priors == jnp.inf), axis=(1, 2))
-    known &= ~jnp.all(searched.root_invalid_actions | (priors[:, root] == -jnp.inf), axis=-1)
+    sound &= (beta == 0) | jnp.isfinite(searched.node_value_stds[:, root])
+    sound &= ~jnp.any(jnp.isnan(priors) | (priors == jnp.inf), axis=(1, 2))
+    sound &= ~jnp.all(searched.root_invalid_actions | (priors[:, root] == -jnp.inf), axis=-1)
     for one in usable:
-        known &= one
-    return out.replace(action_weights=jnp.where(known[:, None], out.action_weights, jnp.nan))
+        sound &= one
+    return out.replace(action_weights=jnp.where(sound[:, None], out.action_weights, jnp.nan))
 
 
 def stop_gradient(inputs: PyTree) -> PyTree:

@@ -40,13 +40,14 @@ def networks(*, follow_returns: bool = True) -> Networks:
     ("rewards", "expected"),
     [
         ([0.0, 0.0], 1.0),
-        ([-0.01, -0.01], 0.01),
+        ([-0.01, -0.01], 1.0),
         ([-1.0, -1.0], 1.0),
         ([7.0, 7.0], 7.0),
         ([0.0, 10.0], 10.0),
         ([-0.01, 10.0], 10.01),
-        ([0.5, 0.01], 0.5),
-        ([0.0, -0.01], 0.01),
+        ([0.5, 0.01], 1.0),
+        ([0.0, -0.01], 1.0),
+        ([0.0, -2.0], 2.0),
     ],
 )
 def test_the_range_spans_the_rewards_and_zero(rewards: list[float], expected: float) -> None:

@@ -138,19 +138,25 @@ class Registered:
 
     def compose(self, environment: str, agent: str, settings: AnySettings) -> Learner[PyTree]:
         """Makes the agent."""
+        return self._compose(environment, agent, settings)[0]
+
+    def trainer(
+        self, environment: str, agent: str, settings: AnySettings, seeds: tuple[int, ...]
+    ) -> SeedTrainer[PyTree]:
+        learner, settings = self._compose(environment, agent, settings)
+        chunk = max(1, settings.evaluation.every // learner.steps_per_iteration)
+        return SeedTrainer(learner, seeds, settings.steps, chunk, name=f"{environment}/{agent}")
+
+    def _compose(
+        self, environment: str, agent: str, settings: AnySettings
+    ) -> tuple[Learner[PyTree], AnySettings]:
+        """The agent, and its settings with nothing left open."""
         self._presets(environment, agent)
         check_ranges(settings)
         task = self._task(environment, agent, settings)
         if is_reference(environment):
             settings = default_presets.fill_open(settings, task)
-        return _agents()[agent].compose(task, settings)
-
-    def trainer(
-        self, environment: str, agent: str, settings: AnySettings, seeds: tuple[int, ...]
-    ) -> SeedTrainer[PyTree]:
-        learner = self.compose(environment, agent, settings)
-        chunk = max(1, settings.evaluation.every // learner.steps_per_iteration)
-        return SeedTrainer(learner, seeds, settings.steps, chunk, name=f"{environment}/{agent}")
+        return _agents()[agent].compose(task, settings), settings
 
     def _task(self, environment: str, agent: str, settings: AnySettings) -> Task:
         if not is_reference(environment):

@@ -159,9 +159,9 @@ class TargetSettings:
 
     search: str = "gumbel"
     """the search that makes targets: gumbel or puct"""
-    value_steps: int = 0
+    value_steps: int | None = 0
     """rewards of the replay in a value target; 0 searches, and takes the 1-step target if that is larger and the
-    environment deterministic"""
+    environment deterministic; left out, what suits the environment"""
     ube: str = "lookahead"
     """what a UBE target ends with: lookahead (one step), root or edge (of an exploring search), or search-edge (of the
     search for the other targets)"""
@@ -217,8 +217,8 @@ class ScheduleSettings:
 class EvaluationSettings:
     """Evaluation by greedy episodes."""
 
-    every: int = 200
-    """environment steps between evaluations"""
+    every: int | None = 200
+    """environment steps between evaluations; left out, 2,048, or more where a run would have over 50 of them"""
     episodes: int = 1
     beta: float = 0.0
     """above 0 evaluation explores, below 0 it is careful"""

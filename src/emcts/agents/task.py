@@ -104,13 +104,14 @@ def _part(name: str) -> NoveltyInput:
 
 @dataclasses.dataclass(frozen=True)
 class Findings:
-    """What random episodes show of an environment: whether steps ignore their key, and the return to beat.
+    """What random episodes show of an environment: whether steps ignore their key, and how often a step pays.
 
-    `baseline_return` is that of the best episode if (nearly) every step pays something and the environment does not
-    say when it is solved; else None.
+    `dense` is whether many steps have a reward. Then `baseline_return`, the return to beat, is that of the best
+    episode, unless the environment says when it is solved.
     """
 
     deterministic: bool
+    dense: bool
     baseline_return: float | None
 
 
@@ -246,8 +247,9 @@ def try_out(env: AnyEnvironment, max_steps: int) -> Findings:
     """Plays random episodes, for seconds. A rule of environments that does not hold raises."""
     checked = check_shortly(env, max_steps)
     deterministic = not checked.random_steps
-    if checked.paying < DENSE_FROM or isinstance(env, GoalEnvironment):
-        return Findings(deterministic, None)
+    dense = checked.paying >= DENSE_FROM
+    if not dense or isinstance(env, GoalEnvironment):
+        return Findings(deterministic, dense, None)
     with simulator_errors(env):
         returns = random_returns(
             env,
@@ -258,7 +260,7 @@ def try_out(env: AnyEnvironment, max_steps: int) -> Findings:
         )
     if isinstance(env, HostEnvironment):
         env.close()
-    return Findings(deterministic, float(returns.max()))
+    return Findings(deterministic, dense, float(returns.max()))
 
 
 def _longest_episode(env: AnyEnvironment) -> int:

@@ -170,7 +170,8 @@ def _pgx(reference: Reference, arguments: Arguments) -> Made:
     pgx: Any = importlib.import_module("pgx")
     _check_id(reference, pgx.available_envs())
     with _explained(reference, arguments):
-        return Made(from_pgx(pgx.make(reference.name, **arguments)))
+        env = from_pgx(pgx.make(reference.name, **arguments))
+    return Made(env, env.max_steps)
 
 
 def _xminigrid(reference: Reference, arguments: Arguments) -> Made:

@@ -33,9 +33,8 @@ class ReturnRange(Replaceable):
 
     @property
     def size(self) -> Float[Array, "*S"]:
-        """`high - low`; 1 while all of them were 0."""
-        size = self.high - self.low
-        return jnp.where(size > 0, size, 1.0)
+        """`high - low`, at least 1: a world that has shown small costs alone may still have a reward of 1."""
+        return jnp.maximum(self.high - self.low, 1.0)
 
     def update(self, returns: Float[Array, "B"]) -> "ReturnRange":
         return ReturnRange(jnp.minimum(self.low, returns.min()), jnp.maximum(self.high, returns.max()))

@@ -167,15 +167,17 @@ def _reanalyse(task: Task, settings: AnySettings) -> Reanalyse:
         "gumbel": Gumbel(simulations),
         "puct": Puct(simulations, temperature=0.0),
     }
-    ube = _ube_rule(settings)
+    ube, value_steps = _ube_rule(settings), targets.value_steps
+    if value_steps is None:
+        raise ValueError(
+            "targets.value_steps is open: give a number, or fill the settings by `presets.default.fill_open`"
+        )
     return Reanalyse(
         planner=lookup(planners, targets.search, "targets.search"),
-        value=NStep(targets.value_steps)
-        if targets.value_steps
-        else value_rule(deterministic=task.is_deterministic),
+        value=NStep(value_steps) if value_steps else value_rule(deterministic=task.is_deterministic),
         ube=ube,
         exploring=Puct(simulations, temperature=0.0),
-        num_steps=max(targets.value_steps, targets.ube_steps, 1),
+        num_steps=max(value_steps, targets.ube_steps, 1),
         beta=targets.beta,
         fraction=targets.fraction,
         exploration_beta=_beta(task, settings),

@@ -3,6 +3,7 @@
 A preset says None where the value depends on the environment; `fill_open` decides it once the environment is made.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -27,6 +28,8 @@ STOCHASTIC_OUTCOMES = (
 )
 
 STEPS = 100_000
+MOST_EVALUATIONS, EVALUATED_AFTER = 50, 2_048  # steps, or more
+VALUE_STEPS, SUMMED_VALUE_STEPS = 1, 5  # the second where values are sums of many rewards
 SEARCH = replace(gumbel.SEARCH, simulations=16, discount=0.99, outcomes=None)
 NOVELTY = replace(
     gumbel.NOVELTY,
@@ -38,10 +41,9 @@ NOVELTY = replace(
     ensemble_hidden=(64,),
     learning_rate=1e-3,
 )
-TARGETS = replace(gumbel.TARGETS, value_steps=5)
 REPLAY = ReplaySettings(batch_size=128, priority="value-error")
 SCHEDULE = ScheduleSettings(num_envs=8, rollout_length=8, updates=8, warmup_steps=256)
-EVALUATION = EvaluationSettings(every=2_048, episodes=8)
+EVALUATION = EvaluationSettings(every=None, episodes=8)
 
 SIMULATOR = Settings(
     steps=STEPS,
@@ -50,7 +52,7 @@ SIMULATOR = Settings(
     search=SEARCH,
     exploration=gumbel.EXPLORATION,
     novelty=NOVELTY,
-    targets=TARGETS,
+    targets=replace(gumbel.TARGETS, value_steps=None),
     replay=REPLAY,
     schedule=SCHEDULE,
     evaluation=EVALUATION,
@@ -82,7 +84,7 @@ LEARNED = Settings(
         power=2.0,
         saturation=0.4,
     ),
-    targets=TARGETS,
+    targets=replace(gumbel.TARGETS, value_steps=SUMMED_VALUE_STEPS),
     replay=replace(REPLAY, batch_size=64, sequence=5),
     schedule=SCHEDULE,
     evaluation=EVALUATION,
@@ -108,6 +110,7 @@ def fill_open(settings: SettingsT, task: Task) -> SettingsT:
     filled = _fill(
         filled,
         "evaluation",
+        every=EVALUATED_AFTER * max(1, math.ceil(filled.steps / (MOST_EVALUATIONS * EVALUATED_AFTER))),
         max_steps=task.max_steps,
         solved_return=task.solved_return,
         baseline_return=None if task.found is None else task.found.baseline_return,
@@ -119,6 +122,7 @@ def fill_open(settings: SettingsT, task: Task) -> SettingsT:
     learned = isinstance(filled.model, LearnedModelSettings)
     one = learned or task.is_deterministic
     filled = _fill(filled, "search", outcomes=1 if one else STOCHASTIC_OUTCOMES)
+    filled = _fill(filled, "targets", value_steps=_value_steps(task))
     if learned:
         filled = _fill(filled, "model", kind=_model_kind(task))
     return _fill(
@@ -133,6 +137,15 @@ def _fill(settings: Any, group: str, **values: object) -> Any:
     before = getattr(settings, group)
     left_open = {name: value for name, value in values.items() if getattr(before, name) is None}
     return replace(settings, **{group: replace(before, **left_open)})
+
+
+def _value_steps(task: Task) -> int:
+    """One where it can be: a network memorises what chance, or an exploring agent, did in the steps of a target.
+
+    But a value that is the sum of many rewards would move by one of them with each copy of the target networks.
+    """
+    summed = task.found is not None and task.found.dense and task.is_deterministic
+    return SUMMED_VALUE_STEPS if summed else VALUE_STEPS
 
 
 def default_settings(task: Task, steps: int) -> Settings[EnvOptions, NetworkSettings]:

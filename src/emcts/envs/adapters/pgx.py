@@ -67,6 +67,11 @@ class PgxEnvironment:
                 "only games for one can be environments here"
             )
 
+    @property
+    def max_steps(self) -> int | None:
+        """Known for 2048 alone: a move adds at least 2 to a sum of 16 tiles that is below 2**18."""
+        return 2**17 if self.game.id == "2048" else None
+
     @functools.cached_property
     def num_actions(self) -> int:
         return jax.eval_shape(self.init, jax.random.key(0)).legal_action_mask.shape[0]

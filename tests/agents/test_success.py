@@ -73,6 +73,22 @@ def test_where_each_step_pays_the_best_random_episode_is_to_beat() -> None:
     assert asked.evaluation.baseline_return == 2.0
 
 
+class Points(KeyCorridor):
+    """Coming to the left end pays 1."""
+
+    def step(self, state: PyTree, action: Array, key: Any) -> tuple[PyTree, Outcome]:
+        after, outcome = super().step(state, action, key)
+        came = (after.position == 0) & (state.position == 1)
+        return after, outcome.replace(reward=jnp.where(came, 1.0, 0.0))
+
+
+def test_where_an_episode_goes_on_after_a_reward_the_best_random_one_is_to_beat() -> None:
+    found = try_out(time_limit(Points(7), 30), 30)
+    assert not found.dense
+    assert found.baseline_return is not None
+    assert found.baseline_return >= 2.0
+
+
 @pytest.mark.parametrize("goal", [10.0, 2.0])
 def test_episodes_that_end_with_more_are_successes(goal: float) -> None:
     env = time_limit(Costly(5, goal), 20)

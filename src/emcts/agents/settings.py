@@ -228,8 +228,8 @@ class EvaluationSettings:
     """the mean return from which a seed counts as solved; left out, what the environment says, or else all episodes
     must be a success"""
     baseline_return: float | None = None
-    """an episode that ends with more is a success; left out, a positive reward is, unless (nearly) every step pays
-    something: then the best of some random episodes"""
+    """an episode that ends with more is a success; left out, a positive reward is, unless many steps have a reward or
+    an episode goes on after a positive one: then the best of some random episodes"""
 
 
 EnvT = TypeVar("EnvT")

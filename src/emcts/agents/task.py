@@ -106,8 +106,9 @@ def _part(name: str) -> NoveltyInput:
 class Findings:
     """What random episodes show of an environment: whether steps ignore their key, and how often a step pays.
 
-    `dense` is whether many steps have a reward. Then `baseline_return`, the return to beat, is that of the best
-    episode, unless the environment says when it is solved.
+    `dense` is whether many steps have a reward. Then, and where an episode goes on after a positive reward, a reward
+    is no success: `baseline_return`, the return to beat, is that of the best episode, unless the environment says when
+    it is solved.
     """
 
     deterministic: bool
@@ -248,7 +249,7 @@ def try_out(env: AnyEnvironment, max_steps: int) -> Findings:
     checked = check_shortly(env, max_steps)
     deterministic = not checked.random_steps
     dense = checked.paying >= DENSE_FROM
-    if not dense or isinstance(env, GoalEnvironment):
+    if not (dense or checked.scores) or isinstance(env, GoalEnvironment):
         return Findings(deterministic, dense, None)
     with simulator_errors(env):
         returns = random_returns(

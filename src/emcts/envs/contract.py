@@ -53,6 +53,7 @@ class Checked:
     random: bool  # results depend on the key
     random_steps: bool = False  # those of steps do, and not of starts alone
     paying: float = 0.0  # the fraction of the steps whose reward is not 0
+    scores: bool = False  # some episode had a positive reward and went on
 
 
 def check(
@@ -85,7 +86,7 @@ def check(
     if is_on_host(env):
         if isinstance(env, HostEnvironment):
             env.close()  # those simulators are not needed any more
-        return Checked(episodes * steps, ended, random=True, random_steps=True, paying=_paying(played))
+        return Checked(episodes * steps, ended, True, True, _paying(played), _scores(played))
     _check_repeatable(env, random, played, samples)
     # The same starts and actions with the step keys of other episodes.
     again = run(random.replace(step_keys=jnp.roll(random.step_keys, 1, axis=0)))
@@ -93,7 +94,8 @@ def check(
     if steps_random and is_deterministic(env):
         raise ContractError("deterministic", "it says that it is, but a step depends on its key")
     starts_random = _starts_are_random(played)
-    return Checked(episodes * steps, ended, steps_random or starts_random, steps_random, _paying(played))
+    depends = steps_random or starts_random
+    return Checked(episodes * steps, ended, depends, steps_random, _paying(played), _scores(played))
 
 
 def check_shortly(env: object, max_steps: int) -> Checked:
@@ -247,6 +249,10 @@ def _paying(played: Rollout[State]) -> float:
     over = np.asarray(played.outcome.over)
     before = np.cumsum(over, axis=1) - over == 0
     return float((np.asarray(played.outcome.reward)[before] != 0).mean())
+
+
+def _scores(played: Rollout[State]) -> bool:
+    return bool(((played.outcome.reward > 0) & ~played.outcome.over).any())
 
 
 def _starts_are_random(played: Rollout[State]) -> bool:

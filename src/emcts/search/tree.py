@@ -6,6 +6,7 @@ then means over the visits of all of them.
 
 import math
 import os
+from collections.abc import Sequence
 from typing import ClassVar, Generic
 
 import jax
@@ -15,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from emcts.search.inputs import CheckedRoot
 from emcts.search.outcomes import SAME, mean_over_outcomes, sum_over_outcomes
+from emcts.search.reading import TreeNode, read_tree, to_html, to_text
 from emcts.types import RecurrentState, Replaceable, T, T_co, record
 
 
@@ -133,6 +135,25 @@ class Tree(Replaceable, Generic[T_co]):
             value_std=self.node_value_stds[..., Tree.ROOT_INDEX],
             qvalues_std=self.qvalues_std(roots),
         )
+
+    def read(self, batch_index: int = 0) -> TreeNode:
+        """Returns the root of one of the trees, as nested records of Python numbers."""
+        return read_tree(self, batch_index)
+
+    def to_text(self, batch_index: int = 0, depth: int = 3, actions: Sequence[str] | None = None) -> str:
+        """Returns one of the trees to read: a line for each edge down to `depth`, the best first.
+
+        `actions` are their names. The last line is the principal variation, the path of most visits.
+        """
+        root = self.read(batch_index)
+        return to_text(root, depth, actions, self._beta(batch_index))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first tree of the batch."""
+        return to_html(self.read(), 3, None, self._beta(0))
+
+    def _beta(self, batch_index: int) -> float:
+        return float(self.beta[batch_index] if self.beta.ndim else self.beta)
 
     def _gather_children(self, node_field: Array) -> Array:
         return self._mean(node_field, self.children_index)

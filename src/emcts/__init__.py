@@ -16,6 +16,7 @@ from emcts.search.qtransforms import (
     qtransform_by_parent_and_siblings,
     qtransform_completed_by_mix_value,
 )
+from emcts.search.reuse import subtree
 from emcts.search.search import search
 from emcts.search.selection import (
     GumbelMuZeroExtraData,
@@ -83,6 +84,7 @@ __all__ = (
     "qtransform_completed_by_mix_value",
     "search",
     "stochastic_muzero_policy",
+    "subtree",
     "ube_root_scores",
     "uct_action_selection",
     "uct_policy",

@@ -8,7 +8,11 @@ import numpy as np
 
 
 class Node:
+    made = 0
+
     def __init__(self, state: int, logits: Any, value: float, variance: float):
+        Node.made += 1
+        self.serial = Node.made  # nodes that were made later have larger ones
         self.state = state
         self.logits = [float(x) for x in logits]
         self.raw_value, self.raw_std = value, math.sqrt(variance)
@@ -63,9 +67,13 @@ def search(
     correlated: bool = False,
     max_depth: int | None = None,
     draws: Any = None,
+    root: Node | None = None,
 ) -> Node:
-    """`draws` has for each simulation the noise added to the reward of the edge it ends on, if that is terminal."""
-    root = Node(
+    """`draws` has for each simulation the noise added to the reward of the edge it ends on, if that is terminal.
+
+    With `root` the search goes on below a node of an earlier one.
+    """
+    root = root or Node(
         state, model.prior_logits[state], float(model.value[state]), float(model.value_variance[state])
     )
     for simulation in range(simulations):
@@ -80,7 +88,7 @@ def search(
             edge = node.edges[action]
             path.append((node, edge))
             node = edge.child
-            if new or edge.discount == 0 or depth == (max_depth or simulations):
+            if new or edge.discount == 0 or depth == (max_depth or math.inf):
                 break
         leaf = path[-1][1].child
         if not new:  # evaluated once more, with the same result
@@ -100,6 +108,22 @@ def search(
             parent.values.append(nu)
             parent.stds.append(std)
     return root
+
+
+def below(root: Node) -> list[Node]:
+    """A node and all below it, the oldest first."""
+    found, at = [root], 0
+    while at < len(found):
+        found.extend(edge.child for edge in found[at].edges.values())
+        at += 1
+    return sorted(found, key=lambda node: node.serial)
+
+
+def keep_oldest(root: Node, most: int) -> None:
+    """Cuts off the newest nodes: their edges are unvisited again."""
+    kept = {node.serial for node in below(root)[:most]}
+    for node in below(root):
+        node.edges = {a: edge for a, edge in node.edges.items() if edge.child.serial in kept}
 
 
 def _expand(model: Any, node: Node, action: int) -> Edge:
@@ -171,14 +195,18 @@ def completed_scores(node: Node, beta: float) -> list[float]:
     return [(50 + most) * 0.1 * (q - low) / max(high - low, 1e-8) for q in completed]
 
 
-def epistemic_gumbel(beta: float, gumbel: Any, simulations: int, considered: int = 16) -> Choose:
+def epistemic_gumbel(
+    beta: float, gumbel: Any, simulations: int, considered: int = 16, before: Any = None
+) -> Choose:
+    """`before` has the visits of root actions in earlier searches."""
     phases = halving(min(considered, len(gumbel)), simulations)
+    earlier = [0] * len(gumbel) if before is None else before
 
     def choose(node: Node, depth: int, simulation: int) -> int:
         completed = completed_scores(node, beta)
         if depth == 0:
             scores = [
-                g + logit + q if node.visits(a) == phases[simulation] else -math.inf
+                g + logit + q if node.visits(a) - earlier[a] == phases[simulation] else -math.inf
                 for a, (g, logit, q) in enumerate(zip(gumbel, node.logits, completed, strict=True))
             ]
             return _first_best(scores)

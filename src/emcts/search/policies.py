@@ -1,5 +1,7 @@
 """Search policies: a search, and the action and the policy targets from the statistics of its roots."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -8,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 from emcts.search import inputs
 from emcts.search.backup import Propagation, independent
 from emcts.search.qtransforms import qtransform_by_parent_and_siblings, qtransform_completed_by_mix_value
+from emcts.search.reuse import room_for, visits_before
 from emcts.search.search import search
 from emcts.search.selection import (
     GumbelInteriorRule,
@@ -41,9 +44,14 @@ def muzero_policy(
     temperature: Scalar = 1.0,
     beta: Number = 0.0,
     propagation: Propagation = independent,
+    tree: Tree[Any] | None = None,
+    max_nodes: int | None = None,
     backend: Backend | None = None,
 ) -> PolicyOutput[Tree[None]]:
-    """Runs MuZero's search, with `beta` that of EPUCT; samples an action by visits with `temperature`."""
+    """Runs MuZero's search, with `beta` that of EPUCT; samples an action by visits with `temperature`.
+
+    With `tree` it goes on from the result of `subtree`: visits of both searches count.
+    """
     checked = inputs.read_root(root)
     usable = [
         *puct_ranges(dirichlet_fraction, dirichlet_alpha, pb_c_init, pb_c_base),
@@ -54,7 +62,7 @@ def muzero_policy(
         dirichlet_key, checked.prior_logits, fraction=dirichlet_fraction, alpha=dirichlet_alpha
     )
     rule = PuctRule(pb_c_init, pb_c_base, qtransform)
-    tree = search(
+    searched = search(
         params,
         search_key,
         root=checked.replace(prior_logits=mask_logits(logits, invalid_actions)),
@@ -67,9 +75,11 @@ def muzero_policy(
         loop_fn=loop_fn,
         beta=beta,
         propagation=propagation,
+        tree=tree,
+        max_nodes=max_nodes,
         backend=backend,
     )
-    return mark_unusable_rows(act_by_visits(action_key, tree, temperature), tree, usable)
+    return mark_unusable_rows(act_by_visits(action_key, searched, temperature), searched, usable)
 
 
 def uct_policy(
@@ -86,16 +96,19 @@ def uct_policy(
     beta: Number = 0.0,
     propagation: Propagation = independent,
     temperature: Scalar = 0.0,
+    tree: Tree[Any] | None = None,
+    max_nodes: int | None = None,
     backend: Backend | None = None,
 ) -> PolicyOutput[Tree[None]]:
     """Runs EUCT (Algorithm 1), without prior and normalisation; `temperature` 0 takes the action with most visits.
 
-    Of the prior only a logit of -inf counts: it marks an action that does not exist at a node.
+    Of the prior only a logit of -inf counts: it marks an action that does not exist at a node. With `tree` it goes on
+    from the result of `subtree`.
     """
     usable = [inputs.read_range(c, "c"), inputs.read_range(temperature, "temperature")]
     action_key, search_key = jax.random.split(rng_key)
     rule = UctRule(c)
-    tree = search(
+    searched = search(
         params,
         search_key,
         root=root,
@@ -108,9 +121,11 @@ def uct_policy(
         loop_fn=loop_fn,
         beta=beta,
         propagation=propagation,
+        tree=tree,
+        max_nodes=max_nodes,
         backend=backend,
     )
-    return mark_unusable_rows(act_by_visits(action_key, tree, temperature), tree, usable)
+    return mark_unusable_rows(act_by_visits(action_key, searched, temperature), searched, usable)
 
 
 def gumbel_muzero_policy(
@@ -128,11 +143,14 @@ def gumbel_muzero_policy(
     gumbel_scale: Scalar = 1.0,
     beta: Number = 0.0,
     propagation: Propagation = independent,
+    tree: Tree[Any] | None = None,
+    max_nodes: int | None = None,
     backend: Backend | None = None,
 ) -> PolicyOutput[Tree[GumbelMuZeroExtraData]]:
     """Runs Gumbel MuZero ("Policy improvement by planning with Gumbel"), with `beta` its epistemic form.
 
-    `action_weights` are the improved policy: softmax of the prior logits plus the completed scores.
+    `action_weights` are the improved policy: softmax of the prior logits plus the completed scores. With `tree` it goes
+    on from the result of `subtree`: Sequential Halving begins anew and counts its own visits, values are of all visits.
     """
     checked = inputs.read_root(root)
     usable = inputs.read_range(gumbel_scale, "gumbel_scale")
@@ -140,8 +158,11 @@ def gumbel_muzero_policy(
     logits = mask_logits(checked.prior_logits, invalid_actions)
     search_key, gumbel_key = jax.random.split(rng_key)
     gumbel = gumbel_scale * jax.random.gumbel(gumbel_key, logits.shape, logits.dtype)
-    root_rule = GumbelRootRule(num_simulations, max_num_considered_actions, qtransform)
-    tree = search(
+    root_visits = jnp.zeros(logits.shape)
+    if tree is not None:
+        root_visits = visits_before(tree, room_for(num_simulations, max_nodes, True) - num_simulations)
+    root_rule = GumbelRootRule(num_simulations, max_num_considered_actions, qtransform, tree is not None)
+    searched = search(
         params,
         search_key,
         root=checked.replace(prior_logits=logits),
@@ -151,10 +172,12 @@ def gumbel_muzero_policy(
         num_simulations=num_simulations,
         max_depth=max_depth,
         invalid_actions=invalid_actions,
-        extra_data=GumbelMuZeroExtraData(root_gumbel=gumbel),
+        extra_data=GumbelMuZeroExtraData(gumbel, root_visits),
         loop_fn=loop_fn,
         beta=beta,
         propagation=propagation,
+        tree=tree,
+        max_nodes=max_nodes,
         backend=backend,
     )
 
@@ -164,13 +187,14 @@ def gumbel_muzero_policy(
         most_visited = RuleInputs(
             scored.root_invalid_actions,
             noise=scored.extra_data.root_gumbel,
-            considered_visit=stats.max(stats.visits),
+            considered_visit=stats.max(stats.visits - scored.extra_data.root_visits),
+            visits_before=scored.extra_data.root_visits,
         )
         return root_rule.choose(stats, completed, most_visited, depth=0), stats.prior_logits + completed
 
-    action, logits = jax.vmap(decide)(tree.scored())
+    action, logits = jax.vmap(decide)(searched.scored())
     weights = jax.nn.softmax(mask_logits(logits, invalid_actions))
-    return mark_unusable_rows(PolicyOutput(action, weights, tree), tree, [usable])
+    return mark_unusable_rows(PolicyOutput(action, weights, searched), searched, [usable])
 
 
 def puct_ranges(

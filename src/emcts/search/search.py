@@ -11,6 +11,7 @@ from jaxtyping import Array, Int
 from emcts.search import inputs
 from emcts.search.backup import Propagation, independent
 from emcts.search.outcomes import evaluate_outcome
+from emcts.search.reuse import continue_tree, num_nodes, room_for
 from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectionFn, node_rule
 from emcts.search.soundness import refuse_gradient, stop_gradient
 from emcts.search.traversal.backend import Backend, default_backend
@@ -41,6 +42,8 @@ def search(
     loop_fn: LoopFn = jax.lax.fori_loop,
     beta: Number = 0.0,
     propagation: Propagation = independent,
+    tree: Tree[Any] | None = None,
+    max_nodes: int | None = None,
     backend: Backend | None = None,
 ) -> Tree[Any]:
     """Searches with any selection functions and returns the trees.
@@ -48,23 +51,33 @@ def search(
     Selection functions have mctx's signatures and are given trees whose values are scores `x + beta * std`.
     At the depth limit, and at a node that a discount of 0 leads to, a simulation evaluates the last edge once more
     instead of expanding below it. `backend` traverses the trees; by default GPU kernels where they apply.
+
+    With `tree`, the result of `subtree`, the search goes on from there by `num_simulations` more. The returned tree has
+    `max_nodes` nodes: by default room for the simulations, and for as many nodes of `tree`.
     """
     checked_root = inputs.read_root(root)
     differentiated = (checked_root, params, beta)
     checked_root, params, beta = stop_gradient(differentiated)
     num_simulations = inputs.read_count(num_simulations, "num_simulations")
-    max_depth = num_simulations if max_depth is None else inputs.read_count(max_depth, "max_depth")
+    room = room_for(num_simulations, max_nodes, continues=tree is not None)
+    max_depth = room - 1 if max_depth is None else inputs.read_count(max_depth, "max_depth")
     backend = default_backend() if backend is None else backend
     num_outcomes = recurrent_fn.num_outcomes if isinstance(recurrent_fn, SampledOutcomes) else 1
-    refuse_too_large(checked_root, num_simulations, num_outcomes)
-    tree = instantiate_tree_from_root(
-        checked_root,
-        num_simulations,
-        root_invalid_actions=inputs.read_invalid_actions(invalid_actions, checked_root.prior_logits),
-        beta=inputs.read_beta(beta, checked_root),
-        extra_data=extra_data,
-        num_outcomes=num_outcomes,
+    refuse_too_large(checked_root, room - 1, num_outcomes)
+    before, tree = (
+        tree,
+        instantiate_tree_from_root(
+            checked_root,
+            room - 1,
+            root_invalid_actions=inputs.read_invalid_actions(invalid_actions, checked_root.prior_logits),
+            beta=inputs.read_beta(beta, checked_root),
+            extra_data=extra_data,
+            num_outcomes=num_outcomes,
+        ),
     )
+    if before is not None:
+        tree = continue_tree(stop_gradient(before), tree, checked_root, num_simulations)
+    first = num_nodes(tree)
     simulate = _simulation(
         tree,
         root_action_selection_fn,
@@ -79,8 +92,8 @@ def search(
     def body(simulation: Int[Array, ""], state: tuple[Key, Tree[object]]) -> tuple[Key, Tree[object]]:
         key, tree = state
         key, simulate_key, model_key = jax.random.split(key, 3)
-        # The node that simulation i adds has index i + 1, as in mctx; one that adds none leaves it empty.
-        new_node = jnp.full(batch.shape, simulation + 1, jnp.int32)
+        # The node that simulation i adds to a new tree has index i + 1, as in mctx; one that adds none leaves it empty.
+        new_node = (first + simulation).astype(jnp.int32)
         leaf = simulate(tree, simulate_key, simulation, new_node)
         embedding = jax.tree.map(lambda x: x[batch, leaf.parent_index], tree.embeddings)
         if isinstance(recurrent_fn, SampledOutcomes) and tree.num_outcomes > 1:

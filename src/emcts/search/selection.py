@@ -27,7 +27,7 @@ from emcts.search.traversal.rules import (
     read_rule,
 )
 from emcts.search.tree import Tree
-from emcts.types import Key, Replaceable, Scalar, record
+from emcts.types import Key, MaybeArray, Replaceable, Scalar, record
 
 RootActionSelectionFn = Callable[[Key, Tree[Any], ArrayLike], Array]
 InteriorActionSelectionFn = Callable[[Key, Tree[Any], ArrayLike, ArrayLike], Array]
@@ -83,13 +83,17 @@ class GumbelRootRule(SelectionRule):
     num_simulations: int = dataclasses.field(metadata={"static": True})
     max_num_considered_actions: int = dataclasses.field(metadata={"static": True})
     qtransform: QTransform = qtransform_completed_by_mix_value
+    continues: bool = dataclasses.field(
+        default=False, metadata={"static": True}
+    )  # a tree of an earlier search
 
     def inputs(self, rng_key: Key, tree: Tree[Any]) -> RuleInputs:
         del rng_key
         invalid = tree.root_invalid_actions
         table = jnp.asarray(visits_table(self.max_num_considered_actions, self.num_simulations))
         num_considered = jnp.minimum(self.max_num_considered_actions, jnp.sum(~invalid, axis=-1))
-        return RuleInputs(invalid, noise=tree.extra_data.root_gumbel, considered_visit=table[num_considered])
+        before = tree.extra_data.root_visits if self.continues else None
+        return RuleInputs(invalid, tree.extra_data.root_gumbel, table[num_considered], before)
 
     def choose(
         self, stats: NodeStats, qvalues: Float[Array, "A"], inputs: RuleInputs, depth: ArrayLike
@@ -97,7 +101,8 @@ class GumbelRootRule(SelectionRule):
         logits = stats.prior_logits - stats.max(stats.prior_logits)
         # Bounded below, so that the only action left is taken even if its logit is that of an invalid one.
         score = jnp.maximum(-1e9, inputs.noise + logits + qvalues)
-        score = jnp.where(stats.visits == inputs.considered_visit, score, -jnp.inf)
+        visits = stats.visits if inputs.visits_before is None else stats.visits - inputs.visits_before
+        score = jnp.where(visits == inputs.considered_visit, score, -jnp.inf)
         return stats.argmax(jnp.where(inputs.invalid, -jnp.inf, score))
 
 
@@ -145,9 +150,10 @@ def visits_table(max_num_considered: int, num_simulations: int) -> Int[np.ndarra
 
 @record
 class GumbelMuZeroExtraData(Replaceable):
-    """The Gumbel noise of a search's root actions."""
+    """The Gumbel noise of a search's root actions, and their visits before the search, if its tree had any."""
 
     root_gumbel: Array  # [B, A]
+    root_visits: MaybeArray = None  # [B, A]
 
 
 GumbelMuZeroExtraDataType = TypeVar("GumbelMuZeroExtraDataType", bound=GumbelMuZeroExtraData)

@@ -91,6 +91,7 @@ class RuleInputs(NamedTuple):
     invalid: Bool[Array, "*B A"]  # at the root
     noise: MaybeArray = None  # [*B, A]
     considered_visit: MaybeArray = None  # [*B, S] for all simulations, [*B] for one
+    visits_before: MaybeArray = None  # [*B, A], of root actions before the search
 
     def at(self, simulation: Int[Array, ""]) -> "RuleInputs":
         """Returns the inputs of one simulation."""
@@ -145,8 +146,9 @@ class SelectionRule(Replaceable, abc.ABC):
         self, rng_key: Key, tree: Tree[object], node_index: ArrayLike, depth: ArrayLike = 0
     ) -> Int[Array, ""]:
         stats = node_stats(tree, node_index)
-        simulation = stats.sum(stats.visits).astype(jnp.int32)
-        inputs = self.inputs(rng_key, tree).at(simulation)
+        inputs = self.inputs(rng_key, tree)
+        visits = stats.visits if inputs.visits_before is None else stats.visits - inputs.visits_before
+        inputs = inputs.at(stats.sum(visits).astype(jnp.int32))
         return self.choose(stats, self.qtransform(tree, node_index), inputs, depth)
 
 

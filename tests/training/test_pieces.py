@@ -1,7 +1,6 @@
 """Pieces of a chunk: their lengths change nothing, and a training continues from between two of them."""
 
 import itertools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,34 +8,11 @@ import jax
 import numpy as np
 import pytest
 
-from emcts.runs.checkpoints import Checkpoints, Template
-from emcts.training.progress import Piece, Progress
-from emcts.training.seeds import SeedTrainer
-from tests.agents.tiny import assert_equal, trainer
+from emcts.runs.checkpoints import Checkpoints
+from emcts.training.progress import Piece
+from tests.agents.tiny import assert_equal, assert_same_progress, in_pieces, restored, trainer
 
 AGENTS = ("bdqn", pytest.param("e-az", marks=pytest.mark.long), pytest.param("e-mz", marks=pytest.mark.long))
-
-
-def in_pieces(
-    one: SeedTrainer[Any], state: Any, lengths: Callable[[], int], between: Callable[..., Any] | None = None
-) -> tuple[Any, Progress, list[Piece]]:
-    """Trains a chunk. `between` returns what replaces the state and the chunk after each piece."""
-    chunk = one.begin_chunk()
-    pieces: list[Piece] = []
-    while not pieces or not pieces[-1].is_last:
-        state, chunk, piece = one.run_piece(state, chunk, lengths())
-        pieces.append(piece)
-        if between is not None and not piece.is_last:
-            state, chunk = between(state, chunk, piece)
-    state, progress = one.end_chunk(state, chunk)
-    return state, progress, pieces
-
-
-def assert_same(one: Progress, two: Progress) -> None:
-    assert (one.env_steps, one.train_steps, one.artifacts) == (two.env_steps, two.train_steps, two.artifacts)
-    assert one.metrics.keys() == two.metrics.keys()
-    for name, values in one.metrics.items():
-        np.testing.assert_array_equal(values, two.metrics[name], err_msg=name)
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -48,7 +24,7 @@ def test_the_lengths_of_pieces_change_nothing(agent: str) -> None:
         whole, expected = one.advance(whole)
         split, found, pieces = in_pieces(one, split, lengths)
         assert_equal(whole, split)
-        assert_same(expected, found)
+        assert_same_progress(expected, found)
         assert sum(piece.iterations for piece in pieces) == one.iterations_per_chunk
         assert pieces[-1].env_steps == found.env_steps
 
@@ -69,24 +45,19 @@ def test_a_training_continues_from_between_two_pieces(agent: str, tmp_path: Path
 
     def saved(state: Any, chunk: Any, piece: Piece) -> tuple[Any, Any]:
         checkpoints.save(state, piece.env_steps, chunk=chunk)
-        restored = checkpoints.restore(
-            jax.eval_shape(one.init),
-            shardings=one.shardings,
-            chunk=lambda: Template(jax.eval_shape(one.begin_chunk), one.chunk_shardings),
-        )
-        assert restored is not None
-        assert restored.env_steps == piece.env_steps
-        return restored.state, restored.chunk
+        found = restored(one, checkpoints)
+        assert found.env_steps == piece.env_steps
+        return found.state, found.chunk
 
     lengths = itertools.cycle((3, 40))
     whole, expected = one.advance(one.init())
     split, found, pieces = in_pieces(one, one.init(), lambda: next(lengths), saved)
     assert len(pieces) > 2
     assert_equal(whole, split)
-    assert_same(expected, found)
-    restored = checkpoints.restore(jax.eval_shape(one.init), shardings=one.shardings)
-    assert restored is not None
-    assert restored.chunk is None, "for one who wants the networks alone"
+    assert_same_progress(expected, found)
+    alone = checkpoints.restore(jax.eval_shape(one.init), shardings=one.shardings)
+    assert alone is not None
+    assert alone.chunk is None, "for one who wants the networks alone"
 
 
 def test_nothing_compiles_twice() -> None:

@@ -127,8 +127,9 @@ class Now:
         """Ends the command line at once: the main thread may wait for a compiled program for long."""
         if not self._can_leave:
             return
+        how = "nothing had to be saved" if self.doing is None else "without saving"
         self.display.close()
-        self.display.message(f"stopped without saving: continue with `{self.folder.resume_command}`")
+        self.display.message(f"stopped, {how}: continue with `{self.folder.resume_command}`")
         sys.stdout.flush()
         os._exit(128 + number)
 

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 KILLS = int(os.environ.get("EMCTS_KILLS", "4"))
 SEED = int(os.environ.get("EMCTS_KILLS_SEED", "0"))
 SEEDS = (0, 1)
-ITERATIONS = 25  # that a process makes before it is killed, and more than it has time for
+ITERATIONS = 60  # for each process, and more than it has time for before it is killed
 SOON = CheckpointSchedule(seconds=0.01, keep=2)
 
 

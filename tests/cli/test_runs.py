@@ -293,4 +293,6 @@ def test_a_signal_stops_a_process_that_resume_continues(
     if seconds > 1:
         assert saved < 100, "in the first chunk"
     main(["runs"])
-    assert "stopped" in capsys.readouterr().out
+    listed = capsys.readouterr().out
+    assert "stopped" in listed
+    assert f"{saved:,} of 100,000" in listed

@@ -13,9 +13,10 @@ import sys
 import time
 from pathlib import Path
 
-from emcts.runs import drive as driving
+from emcts.runs import pacing
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.config import stored_settings
+from emcts.runs.drive import drive
 from emcts.runs.folder import Folder
 from emcts.runs.logging import run_writer
 from emcts.runs.logging.display import Display
@@ -34,7 +35,7 @@ def child(folder: Folder, began: int | None) -> None:
         config.environment, config.agent, stored_settings(config, CATALOGUE), config.seeds
     )
     if began is not None:
-        driving.PIECE_SECONDS = driving.FIRST_SAVE_SECONDS = 0.0
+        pacing.PIECE_SECONDS = pacing.FIRST_SAVE_SECONDS = 0.0
         run_piece = SeedTrainer.run_piece
 
         def said(self, state, chunk, iterations):
@@ -42,7 +43,7 @@ def child(folder: Folder, began: int | None) -> None:
             return run_piece(self, state, chunk, iterations)
 
         SeedTrainer.run_piece = said  # type: ignore[method-assign]
-    driving.drive(trainer, folder, Display(), "emcts train")
+    drive(trainer, folder, Display(), "emcts train")
 
 
 def newest(folder: Folder) -> int:

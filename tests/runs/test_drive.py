@@ -15,10 +15,10 @@ import jax
 import numpy as np
 import pytest
 
-from emcts.runs import drive as drive_module
+from emcts.runs import pacing
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.config import CheckpointSchedule, Config, plain
-from emcts.runs.drive import PieceLength, RunResult, drive
+from emcts.runs.drive import RunResult, drive
 from emcts.runs.files import DiskFull, write_atomically
 from emcts.runs.folder import Folder
 from emcts.runs.logging.display import Display, LineDisplay
@@ -190,7 +190,7 @@ def test_the_first_save_comes_soon_and_in_the_middle_of_a_chunk(
     def crash() -> None:
         raise RuntimeError("crash")
 
-    monkeypatch.setattr(drive_module, "FIRST_SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(pacing, "FIRST_SAVE_SECONDS", 0.0)
     config = dataclasses.replace(whole.config(), schedule=CheckpointSchedule())
     folder = Folder.create(tmp_path / "run", config, {})
     with pytest.raises(RuntimeError):
@@ -267,7 +267,7 @@ def test_a_signal_before_anything_was_trained(tmp_path: Path, whole: Folder) -> 
 
 
 def test_pieces_are_of_some_seconds() -> None:
-    length = PieceLength()
+    length = pacing.PieceLength()
     assert (length.iterations, length.seconds) == (1, None), "nothing is known before the first"
     length.update(Piece(10, 1, False, False, True), 0.1)
     assert length.iterations == 20
@@ -282,8 +282,8 @@ def test_pieces_are_of_some_seconds() -> None:
 
 def test_when_to_save(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(drive_module.time, "monotonic", lambda: now)
-    timer = drive_module.SaveTimer(CheckpointSchedule(seconds=120.0), since=0.0)
+    monkeypatch.setattr(pacing.time, "monotonic", lambda: now)
+    timer = pacing.SaveTimer(CheckpointSchedule(seconds=120.0), since=0.0)
     due = []
     for now in (10.0, 16.0, 100.0, 250.0, 257.0, 370.0):
         if timer.is_due(in_chunk=True):

@@ -1,8 +1,6 @@
 """Trains a run from its last checkpoint to its end: restores, then advances, writes, shows and saves in a loop."""
 
 import dataclasses
-import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
@@ -12,23 +10,20 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from emcts import interrupts
 from emcts.runs import process_group
 from emcts.runs.checkpoints import Checkpoints, Template
-from emcts.runs.config import TOTAL, CheckpointSchedule, Config, flat, refuse_changes
+from emcts.runs.config import TOTAL, Config, flat, refuse_changes
 from emcts.runs.files import DiskFull, is_full_disk
 from emcts.runs.folder import Folder
 from emcts.runs.logging.display import Clock, Display
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS
 from emcts.runs.logging.metrics import LatestMetrics, mean, new_warnings
 from emcts.runs.logging.run_writer import NullRunWriter, RunWriter
+from emcts.runs.pacing import PieceLength, SaveTimer
 from emcts.runs.process_group import Interruption
 from emcts.runs.provenance import provenance
+from emcts.runs.stopping import SAVING, Now
 from emcts.training.progress import Piece, Progress, Trainer
-
-PIECE_SECONDS = 2.0  # of training, between which a run shows its speed, saves and stops
-SAVING = "saving"
-FIRST_SAVE_SECONDS = 15.0  # after which a process saves for the first time
 
 
 @dataclass(frozen=True)
@@ -87,64 +82,6 @@ class Position:
 
 
 @dataclass
-class Now:
-    """What the process does at the moment, for the one who presses Ctrl-C."""
-
-    folder: Folder
-    checkpoints: Checkpoints
-    display: Display
-    doing: str | None = None  # None: nothing is trained that could be lost
-    until: float | None = None  # about when it ends
-    is_stopping: bool = False
-    shown: str = ""
-
-    def does(self, doing: str | None, seconds: float | None = None) -> None:
-        self.until = None if seconds is None else time.monotonic() + seconds
-        self.doing = doing
-        if self.is_stopping:
-            self._show()
-
-    @property
-    def text(self) -> str:
-        if self.doing is None:
-            return "stopping as soon as this is done; there is nothing to save"
-        left = "" if self.until is None else f" (about {max(1, round(self.until - time.monotonic()))} s)"
-        what = (
-            "saving, then stopping" if self.doing == SAVING else f"stopping after {self.doing}{left}, to save"
-        )
-        saved = self.checkpoints.steps()
-        lost = f"what was trained since step {saved[-1]:,}" if saved else "what was trained"
-        return f"{what}; Ctrl-C again to leave at once and lose {lost}"
-
-    def stopping(self, number: int) -> None:
-        """Shows when the process stops. If it would only wait for the compiler, it is ended here."""
-        self.is_stopping = True
-        if self.doing is None and self._can_leave:
-            self.leave(number)
-        self._show()
-
-    def leave(self, number: int) -> None:
-        """Ends the command line at once: the main thread may wait for a compiled program for long."""
-        if not self._can_leave:
-            return
-        how = "nothing had to be saved" if self.doing is None else "without saving"
-        self.display.close()
-        self.display.message(f"stopped, {how}: continue with `{self.folder.resume_command}`")
-        sys.stdout.flush()
-        os._exit(128 + number)
-
-    def _show(self) -> None:
-        text, before = self.text, self.shown
-        self.shown = text
-        if text != before:  # both threads may show the same
-            self.display.stopping(text)
-
-    @property
-    def _can_leave(self) -> bool:
-        return interrupts.is_command() and process_group.is_single()
-
-
-@dataclass
 class DrivenRun:
     """A run while it is trained."""
 
@@ -199,7 +136,7 @@ class DrivenRun:
         self.now.is_stopping |= self.interruption.signal is not None
         return self.interruption.signal is not None
 
-    def _train_piece(self, length: "PieceLength") -> Piece:
+    def _train_piece(self, length: PieceLength) -> Piece:
         chunk = self.trainer.begin_chunk() if self.position.chunk is None else self.position.chunk
         self.now.does("this piece of training", length.seconds)
         began = time.monotonic()
@@ -272,52 +209,6 @@ def _store_steps(folder: Folder, config: Config) -> None:
     refuse_changes(stored.settings, config.settings)
     if stored.settings != config.settings:
         folder.write_config(config, folder.provenance())
-
-
-@dataclass
-class PieceLength:
-    """Chooses the iterations of the next piece, so that it takes about two seconds. Before a measurement it is one."""
-
-    per_iteration: float | None = None  # seconds
-
-    @property
-    def iterations(self) -> int:
-        return 1 if self.per_iteration is None else max(1, int(PIECE_SECONDS / max(self.per_iteration, 1e-6)))
-
-    @property
-    def seconds(self) -> float | None:
-        """About how long the next piece takes, None if unknown."""
-        return None if self.per_iteration is None else self.iterations * self.per_iteration
-
-    def update(self, piece: Piece, seconds: float) -> None:
-        self.per_iteration = None if piece.changes_pace else seconds / piece.iterations
-
-
-@dataclass
-class SaveTimer:
-    """Decides, once per piece, whether to save.
-
-    A schedule in seconds applies at the end of a chunk, where the score of the checkpoint is known; in the middle of
-    one after twice the time. The first save of a process comes soon. A schedule in chunks is exact.
-    """
-
-    schedule: CheckpointSchedule
-    chunks: int = 0
-    since: float = field(default_factory=time.monotonic)
-    is_first: bool = True
-
-    def is_due(self, in_chunk: bool = False) -> bool:
-        self.chunks += not in_chunk
-        if self.schedule.chunks is not None:
-            due = self.chunks >= self.schedule.chunks
-        else:
-            seconds = self.schedule.seconds * (2 if in_chunk else 1)
-            if self.is_first:
-                seconds = min(seconds, FIRST_SAVE_SECONDS)
-            due = time.monotonic() - self.since >= seconds
-        if due:
-            self.chunks, self.since, self.is_first = 0, time.monotonic(), False
-        return due
 
 
 def _restore_or_init(

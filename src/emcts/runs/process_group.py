@@ -16,7 +16,7 @@ from jax.experimental import multihost_utils
 
 LONGEST_TEXT = 4096
 HALF = 1 << 30  # a number is sent as two of 32 bits
-GRACE_SECONDS = 2.0  # for Python to leave by itself after a second Ctrl-C, before the process is ended
+GRACE_SECONDS = 1.0  # for Python to leave by itself after a second Ctrl-C, before the process is ended
 
 
 def is_leader() -> bool:

@@ -85,8 +85,7 @@ def measure(case: Case, trainer: SeedTrainer[PyTree], layout: DeviceLayout, roun
     seconds = clock.median("chunk")
     iterations, seeds = trainer.iterations_per_chunk, len(trainer.seeds)
     steps = iterations * trainer.learner.steps_per_iteration * seeds
-    flags = np.ones(iterations, bool)
-    sent = traffic(trainer._advance, state, flags, flags.astype(np.float32)) if layout.size > 1 else {}
+    sent = _sent(trainer, state) if layout.size > 1 else {}
     return {
         "case": case.name,
         "agent": case.agent,
@@ -99,9 +98,7 @@ def measure(case: Case, trainer: SeedTrainer[PyTree], layout: DeviceLayout, roun
         "updates_per_iteration": trainer.learner.schedule.updates,
         "state_mib_per_seed": _num_bytes(state) / seeds / 2**20,
         "networks_kib_per_seed": _num_bytes(state.networks) / seeds / 2**10,
-        "communication_kib_per_iteration": {
-            kind: number / iterations / 2**10 for kind, number in sorted(sent.items())
-        },
+        "communication_kib_per_iteration": {kind: number / 2**10 for kind, number in sorted(sent.items())},
     }
 
 
@@ -120,6 +117,17 @@ def main(*, smoke: bool = False, out: Path | None = None) -> None:
     console.print(_table(rows))
     if out is not None:
         console.print(f"written to {out}")
+
+
+def _sent(trainer: SeedTrainer[PyTree], state: PyTree) -> dict[str, float]:
+    """Returns the bytes of collectives per iteration, with its share of the evaluation."""
+    chunk, flags = trainer.begin_chunk(), np.ones(trainer.iterations_per_chunk, bool)
+    iteration = traffic(trainer._piece, state, chunk, np.int32(1), flags, flags.astype(np.float32))
+    evaluation = traffic(trainer._evaluation, state, chunk)
+    return {
+        kind: iteration[kind] + evaluation[kind] / trainer.iterations_per_chunk
+        for kind in iteration | evaluation
+    }
 
 
 def _num_bytes(tree: PyTree) -> int:

@@ -19,10 +19,10 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 MAY_IMPORT["training"] = {*MAY_IMPORT}
 MAY_IMPORT["agents"] = {*MAY_IMPORT}
+MAY_IMPORT["interrupts"] = set()
 MAY_IMPORT["runs"] = {*MAY_IMPORT}
 MAY_IMPORT["experiments"] = {*MAY_IMPORT}
 MAY_IMPORT["api"] = {*MAY_IMPORT}
-MAY_IMPORT["interrupts"] = set()
 MAY_IMPORT["cli"] = {*MAY_IMPORT}
 
 

@@ -15,7 +15,9 @@ from emcts.envs import from_gymnasium
 from emcts.envs.adapters.gymnasium import GymnasiumEnvironment
 from emcts.envs.adapters.simulators import Moves
 from emcts.envs.base import SimulatorError
+from emcts.runs.checkpoints import Checkpoints
 from emcts.training.env_factory import SharedEnv
+from emcts.training.progress import Piece
 from emcts.training.seeds import SeedTrainer
 from tests.agents import tiny
 from tests.envs.adapters.simulators import Wanderer
@@ -60,6 +62,29 @@ def test_a_resumed_training_equals_an_uninterrupted_one(agent: str, tmp_path: Pa
     assert np.isfinite(tiny.table(reports, "loss")).all()
     assert tiny.table(reports, "length").max() == EVALUATION_STEPS
     assert tiny.table(reports, "episodes").sum() > 0
+
+
+def test_a_training_continues_from_between_two_pieces(tmp_path: Path) -> None:
+    """Its programs are compiled ahead of time, and its simulators are started again."""
+    one, env = trainer("bdqn")
+    checkpoints = Checkpoints(tmp_path)
+
+    def saved(state: Any, chunk: Any, piece: Piece) -> tuple[Any, Any]:
+        checkpoints.save(state, piece.env_steps, chunk=chunk)
+        env.close()
+        found = tiny.restored(one, checkpoints)
+        return found.state, found.chunk
+
+    whole, expected = one.advance(one.init())
+    env.close()
+    state = one.init()
+    for compile_now in one.compilations(state).values():
+        compile_now()
+    split, progress, pieces = tiny.in_pieces(one, state, lambda: 20, saved)
+    env.close()
+    assert len(pieces) > 2
+    tiny.assert_equal(whole, split)
+    tiny.assert_same_progress(expected, progress)
 
 
 def test_a_move_of_all_episodes_is_one_call(monkeypatch: pytest.MonkeyPatch) -> None:

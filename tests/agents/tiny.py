@@ -1,7 +1,7 @@
 """Trainings that take moments, with the real agents. One trainer of a kind serves all tests: it holds no state."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,9 @@ import jax
 import numpy as np
 
 from emcts.agents.catalogue import Registered
-from emcts.runs.checkpoints import Checkpoints
+from emcts.runs.checkpoints import Checkpoints, Restored, Template
 from emcts.runs.config import override
-from emcts.training.progress import Progress
+from emcts.training.progress import Piece, Progress
 from emcts.training.seeds import SeedTrainer
 
 CATALOGUE = Registered()
@@ -125,6 +125,28 @@ def advanced(one: SeedTrainer[Any], state: Any, chunks: int) -> tuple[Any, list[
     return state, reports
 
 
+def in_pieces(
+    one: SeedTrainer[Any], state: Any, lengths: Callable[[], int], between: Callable[..., Any] | None = None
+) -> tuple[Any, Progress, list[Piece]]:
+    """Trains a chunk. `between` returns what replaces the state and the chunk after each piece."""
+    chunk = one.begin_chunk()
+    pieces: list[Piece] = []
+    while not pieces or not pieces[-1].is_last:
+        state, chunk, piece = one.run_piece(state, chunk, lengths())
+        pieces.append(piece)
+        if between is not None and not piece.is_last:
+            state, chunk = between(state, chunk, piece)
+    state, progress = one.end_chunk(state, chunk)
+    return state, progress, pieces
+
+
+def assert_same_progress(one: Progress, two: Progress) -> None:
+    assert (one.env_steps, one.train_steps, one.artifacts) == (two.env_steps, two.train_steps, two.artifacts)
+    assert one.metrics.keys() == two.metrics.keys()
+    for name, values in one.metrics.items():
+        np.testing.assert_array_equal(values, two.metrics[name], err_msg=name)
+
+
 def table(reports: list[Progress], name: str) -> np.ndarray:
     """A metric, for each chunk and seed."""
     return np.array([report.metrics[name] for report in reports])
@@ -143,11 +165,19 @@ def assert_equal(one: Any, two: Any, *, rtol: float = 0.0, atol: float = 0.0) ->
         np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
 
 
+def restored(one: SeedTrainer[Any], checkpoints: Checkpoints) -> Restored:
+    """Returns what the last checkpoint has, sharded as a run does it: the compiled programs then serve it too."""
+    found = checkpoints.restore(
+        jax.eval_shape(one.init),
+        shardings=one.shardings,
+        chunk=lambda: Template(jax.eval_shape(one.begin_chunk), one.chunk_shardings),
+    )
+    assert found is not None
+    return found
+
+
 def restored_state(one: SeedTrainer[Any], checkpoints: Checkpoints) -> Any:
-    """Returns the state of the last checkpoint, sharded as a run does it: the compiled programs then serve it too."""
-    restored = checkpoints.restore(jax.eval_shape(one.init), shardings=one.shardings)
-    assert restored is not None
-    return restored.state
+    return restored(one, checkpoints).state
 
 
 def assert_resumes(one: SeedTrainer[Any], folder: Path) -> list[Progress]:
@@ -162,8 +192,5 @@ def assert_resumes(one: SeedTrainer[Any], folder: Path) -> list[Progress]:
     resumed, later = advanced(one, restored_state(one, checkpoints), 2)
     assert_equal(state, resumed)
     for first, second in zip(reports, later, strict=True):
-        assert (first.env_steps, first.train_steps) == (second.env_steps, second.train_steps)
-        assert first.metrics.keys() == second.metrics.keys()
-        for name, values in first.metrics.items():
-            np.testing.assert_array_equal(values, second.metrics[name], err_msg=name)
+        assert_same_progress(first, second)
     return reports

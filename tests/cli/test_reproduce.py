@@ -46,16 +46,16 @@ def test_from_the_sweep_to_the_figure(capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_stopped_sweep_continues(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = ToyTrainer.advance
+    whole = ToyTrainer.end_chunk
 
-    def advance(self: ToyTrainer, state: Any) -> Any:
-        state, progress = whole(self, state)
+    def end_chunk(self: ToyTrainer, state: Any, chunk: Any) -> Any:
+        state, progress = whole(self, state, chunk)
         if self.seeds == (1002, 1003) and progress.env_steps == 300:
             os.kill(os.getpid(), signal.SIGTERM)
         return state, progress
 
     with monkeypatch.context() as patched:
-        patched.setattr(ToyTrainer, "advance", advance)
+        patched.setattr(ToyTrainer, "end_chunk", end_chunk)
         with pytest.raises(SystemExit) as caught:
             main(["reproduce", "toy", "--agents", "walker"])
     assert caught.value.code == 143

@@ -252,39 +252,47 @@ def test_runs_lists_them_all(capsys: pytest.CaptureFixture[str], trained: Folder
     assert "no runs in runs/odd" in capsys.readouterr().out
 
 
-def test_sigterm_stops_a_process_that_resume_continues(capsys: pytest.CaptureFixture[str]) -> None:
-    """The real command line, in a process of its own."""
+@pytest.mark.parametrize(
+    ("number", "code", "seconds"), [(signal.SIGTERM, 143, 0.05), (signal.SIGINT, 130, 4.0)]
+)
+def test_a_signal_stops_a_process_that_resume_continues(
+    capsys: pytest.CaptureFixture[str], number: int, code: int, seconds: float
+) -> None:
+    """The real command line, in a process of its own. A long chunk is left in its middle."""
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    arguments = [
-        "train",
-        "plain",
-        "--agent",
-        "walker",
-        "--seeds",
-        "2",
-        "--out",
-        "runs/x",
-        "--chunk-seconds",
-        "0.05",
-    ]
+    arguments = ["train", "plain", "--agent", "walker", "--seeds", "2", "--out", "runs/x"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.runs.toy_cli", *arguments, "--steps", "100000"],
+        [
+            *(sys.executable, "-m", "tests.runs.toy_cli", *arguments),
+            *("--steps", "100000", "--chunk-seconds", str(seconds)),
+        ],
         env={**os.environ, "PYTHONPATH": paths},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    metrics = Path("runs/x/metrics.jsonl")
-    deadline = time.monotonic() + 60
-    while not metrics.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
+    assert process.stdout is not None
+    first = [process.stdout.readline() for _ in range(2)]
+    assert first[1].startswith("steps 25 of 100,000 | "), (
+        "a speed after the first piece, whatever a chunk takes"
+    )
+    assert "steps/s -" not in first[1]
+    process.send_signal(number)
+    sent = time.monotonic()
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 143, err
+    assert time.monotonic() - sent < 15
+    assert process.returncode == code, err
+    assert "stopping" in out
+    assert "Ctrl-C again to leave at once and lose what was trained" in out
     assert "continue with `emcts resume runs/x`" in out
-    assert "stopping after this chunk" in err
+    assert err == ""
     folder = Folder.open(Path("runs/x"))
     saved = Checkpoints(folder.checkpoints).steps()[-1]
-    assert folder.metrics.read()[-1]["env_steps"] == saved < 100_000
+    assert saved < 100_000
+    assert len(folder.metrics.read()) == 2 * (saved // 100)
+    if seconds > 1:
+        assert saved < 100, "in the first chunk"
     main(["runs"])
-    assert "stopped" in capsys.readouterr().out
+    listed = capsys.readouterr().out
+    assert "stopped" in listed
+    assert f"{saved:,} of 100,000" in listed

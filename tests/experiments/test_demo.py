@@ -17,7 +17,7 @@ from emcts.runs.drive import drive
 from emcts.runs.logging.display import Display
 from emcts.runs.logging.maps import MapHistory
 from emcts.runs.logging.metrics import is_solved
-from emcts.training.progress import Progress
+from emcts.training.progress import Piece, Progress
 
 
 def test_an_agent_learns_and_stops_when_it_is_solved(tmp_path: Path) -> None:
@@ -43,12 +43,25 @@ class Scripted:
     total_env_steps: int
     found_at: float
     shardings: None = None
+    chunk_shardings: None = None
 
     def init(self) -> Array:
         return jnp.zeros(len(self.seeds), jnp.int32)
 
+    def compilations(self, state: Array) -> dict[str, Any]:
+        return {}
+
+    def begin_chunk(self) -> Array:
+        return jnp.zeros(0)
+
+    def run_piece(self, state: Array, chunk: Array, iterations: int) -> tuple[Array, Array, Piece]:
+        return state + 100, chunk, Piece(int(state[0]) + 100, 1, True, False, True)
+
     def advance(self, state: Array) -> tuple[Array, Progress]:
-        step = int(state[0]) + 100
+        return self.end_chunk(state + 100, self.begin_chunk())
+
+    def end_chunk(self, state: Array, chunk: Array) -> tuple[Array, Progress]:
+        step = int(state[0])
         found, count = step >= self.found_at, len(self.seeds)
         metrics = {
             "return": np.full(count, 0.99 if found else -0.01),
@@ -59,7 +72,7 @@ class Scripted:
             else np.full(count, np.nan),
             "solved_step": np.full(count, self.found_at if found else np.nan),
         }
-        return state + 100, Progress(step, step, metrics)
+        return state, Progress(step, step, metrics)
 
     def evaluate(self, state: Array, *, episodes: int, beta: float, seed: int) -> dict[str, np.ndarray]:
         raise AssertionError("the demo evaluates nothing besides")

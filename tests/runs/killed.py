@@ -59,7 +59,11 @@ def after(place: Any, name: str, condition: Callable[..., bool] = lambda *_: Tru
 
 
 def in_a_chunk(_: Folder) -> None:
-    after(ToyTrainer, "advance")
+    after(ToyTrainer, "run_piece")
+
+
+def after_an_evaluation(_: Folder) -> None:
+    after(ToyTrainer, "end_chunk")
 
 
 def while_orbax_writes(folder: Folder) -> None:
@@ -118,6 +122,7 @@ def never(_: Folder) -> None:
 
 MOMENTS = (
     in_a_chunk,
+    after_an_evaluation,
     while_orbax_writes,
     before_the_manifest,
     before_the_checkpoint_has_its_name,

@@ -378,3 +378,38 @@ def test_removing_checkpoints_follows_no_links(three: Checkpoints, tmp_path: Pat
     with pytest.raises(ValueError, match="is a symbolic link"):
         linked.save(mixed(4), 4)
     assert [file.name for file in precious.iterdir()] == ["thesis.txt"]
+
+
+def test_between_chunks_a_checkpoint_is_as_older_versions_wrote_it(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    state = mixed()
+    manifest = json.loads((checkpoints.save(state, 100) / "manifest.json").read_text())["manifest"]
+    assert len(manifest["leaves"]) == len(jax.tree.leaves(state))
+    assert all(leaf["path"].startswith("state") for leaf in manifest["leaves"])
+
+    def never() -> module.Template:
+        raise AssertionError("there is no chunk")
+
+    restored = checkpoints.restore(state, chunk=never)
+    assert restored is not None
+    assert restored.chunk is None
+
+
+def test_a_chunk_comes_back_and_one_of_other_shapes_is_named(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    state, chunk = mixed(), mixed(3)
+    checkpoints.save(state, 100, score=7.0)
+    checkpoints.save(state, 130, chunk=chunk)
+    restored = checkpoints.restore(state, chunk=lambda: module.Template(chunk))
+    assert restored is not None
+    assert_same(restored.state, state)
+    assert_same(restored.chunk, chunk)
+    other = {"empty": jnp.zeros(3)}
+    with pytest.raises(ValueError, match="the checkpoint lacks chunk"):
+        checkpoints.restore(state, chunk=lambda: module.Template(other))
+    alone = checkpoints.restore(state)
+    assert alone is not None
+    assert alone.chunk is None
+    best = checkpoints.restore(state, best=True)
+    assert best is not None
+    assert best.env_steps == 100

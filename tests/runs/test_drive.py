@@ -4,7 +4,9 @@ import dataclasses
 import errno
 import json
 import os
+import re
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,16 +15,18 @@ import jax
 import numpy as np
 import pytest
 
+from emcts.runs import pacing
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.config import CheckpointSchedule, Config, plain
 from emcts.runs.drive import RunResult, drive
 from emcts.runs.files import DiskFull, write_atomically
 from emcts.runs.folder import Folder
-from emcts.runs.logging.display import LineDisplay
+from emcts.runs.logging.display import Display, LineDisplay
 from emcts.runs.logging.maps import MapHistory
 from emcts.runs.logging.metrics import MetricsLine
 from emcts.runs.stored_json import JsonLines
-from tests.runs.toy import ToyNovelty, ToySettings, ToyState, ToyTrainer
+from emcts.training.progress import Piece
+from tests.runs.toy import CHUNK, ToyNovelty, ToySettings, ToyState, ToyTrainer
 
 SEEDS = (3, 5)
 EVERY_THREE = CheckpointSchedule(chunks=3)
@@ -30,13 +34,21 @@ EVERY_THREE = CheckpointSchedule(chunks=3)
 
 @dataclasses.dataclass(frozen=True)
 class Watched(ToyTrainer):
-    """Does something, once, after a chunk."""
+    """Does something after a step: after the piece that reaches it, and after its chunk if it ends one."""
 
     step: int
     then: Callable[[], Any]
 
-    def advance(self, state):
-        state, progress = super().advance(state)
+    def run_piece(self, state, chunk, iterations):
+        if self.step % CHUNK:
+            iterations = 1
+        state, chunk, piece = super().run_piece(state, chunk, iterations)
+        if piece.env_steps == self.step and not piece.is_last:
+            self.then()
+        return state, chunk, piece
+
+    def end_chunk(self, state, chunk):
+        state, progress = super().end_chunk(state, chunk)
         if progress.env_steps == self.step:
             self.then()
         return state, progress
@@ -150,6 +162,135 @@ def test_a_signal_finishes_the_chunk_and_resume_goes_on(
     _, said = go(folder)
     assert said[0] == "resumes from step 400"
     assert_equal_runs(folder, whole)
+
+
+@pytest.mark.parametrize("step", [25, 450, 975])
+def test_a_signal_in_a_chunk_stops_after_the_piece_and_resume_goes_on(
+    tmp_path: Path, whole: Folder, step: int
+) -> None:
+    folder = make(tmp_path / "run")
+    result = interrupted(folder, step)
+    assert (result.state, result.message) == (
+        "stopped",
+        f"stopped and saved at step {step}: continue with `emcts resume {folder.path}`",
+    )
+    assert Checkpoints(folder.checkpoints).steps()[-1] == step
+    assert folder.summary()["state"] == "stopped"
+    assert len(folder.metrics.read()) == 2 * (step // CHUNK), "a line is of a whole chunk"
+    result, said = go(folder)
+    assert said[0] == f"resumes from step {step}"
+    assert_equal_runs(folder, whole)
+
+
+def test_the_first_save_comes_soon_and_in_the_middle_of_a_chunk(
+    tmp_path: Path, whole: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed soon after: metrics and state are as if it had never been."""
+
+    def crash() -> None:
+        raise RuntimeError("crash")
+
+    monkeypatch.setattr(pacing, "FIRST_SAVE_SECONDS", 0.0)
+    config = dataclasses.replace(whole.config(), schedule=CheckpointSchedule())
+    folder = Folder.create(tmp_path / "run", config, {})
+    with pytest.raises(RuntimeError):
+        go(folder, Watched(ToySettings(), SEEDS, 75, crash))
+    assert Checkpoints(folder.checkpoints).steps() == [25]
+    with pytest.raises(RuntimeError):
+        go(folder, Watched(ToySettings(), SEEDS, 375, crash))
+    assert Checkpoints(folder.checkpoints).steps() == [25, 50]
+    assert go(folder)[1][0] == "resumes from step 50"
+    assert_equal_runs(folder, whole)
+
+
+def test_a_checkpoint_in_a_chunk_has_no_score(tmp_path: Path) -> None:
+    """Nothing was evaluated there: the best is one of those that were."""
+    folder = make(tmp_path / "run")
+    interrupted(folder, 625)
+    best = Checkpoints(folder.checkpoints).restore(ToyTrainer(ToySettings(), SEEDS).init(), best=True)
+    assert best is not None
+    assert best.env_steps == 600
+    assert best.chunk is None
+
+
+def test_a_loss_that_is_not_finite_is_never_saved(tmp_path: Path) -> None:
+    """A signal in the chunk in which it happens leaves the last good checkpoint as the newest."""
+    settings = ToySettings(nan_at=525)
+    folder = make(tmp_path / "run", settings)
+    trainer = Watched(settings, SEEDS, 550, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    result, _ = go(folder, trainer)
+    assert result.state == "stopped"
+    assert "without saving, since a loss was not finite" in result.message
+    assert result.message.endswith("from step 300")
+    assert Checkpoints(folder.checkpoints).steps() == [300]
+    assert go(folder, ToyTrainer(settings, SEEDS))[0].state == "broken"
+
+
+@pytest.mark.parametrize("step", [250, 400])
+def test_a_signal_is_shown_until_the_end(tmp_path: Path, step: int) -> None:
+    shown: list[str] = []
+
+    class Watching(Display):
+        def stopping(self, text: str) -> None:
+            shown.append(text)
+
+    folder = make(tmp_path / "run")
+    heard = threading.Event()
+
+    def press() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        while not shown and not heard.wait(0.01):
+            pass  # the thread that shows it is another one
+
+    drive(Watched(ToySettings(), SEEDS, step, press), folder, Watching(), "emcts train")
+    what = "this piece of training" if step == 250 else "this evaluation"
+    lost = "what was trained" if step == 250 else "what was trained since step 300"
+    text = rf"stopping after {what} \(about [12] s\), to save; Ctrl-C again to leave at once and lose {lost}"
+    assert re.fullmatch(text, shown[0])
+    assert shown[-1].startswith("saving, then stopping")
+
+
+def test_a_signal_before_anything_was_trained(tmp_path: Path, whole: Folder) -> None:
+    class Slow(ToyTrainer):
+        def compilations(self, state):
+            return {"training": lambda: os.kill(os.getpid(), signal.SIGTERM)}
+
+    folder = make(tmp_path / "run")
+    result, said = go(folder, Slow(ToySettings(), SEEDS))
+    assert (result.state, result.exit_code) == ("stopped", 143)
+    assert said[0] == "compiling training ..."
+    assert "compiled training in 0 s" in said
+    assert "stopped before anything was trained: continue with" in said[-1]
+    assert Checkpoints(folder.checkpoints).steps() == []
+    go(folder)
+    assert_equal_runs(folder, whole)
+
+
+def test_pieces_are_of_some_seconds() -> None:
+    length = pacing.PieceLength()
+    assert (length.iterations, length.seconds) == (1, None), "nothing is known before the first"
+    length.update(Piece(10, 1, False, False, True), 0.1)
+    assert length.iterations == 20
+    assert length.seconds == pytest.approx(2)
+    length.update(Piece(210, 20, False, False, True), 8.0)
+    assert length.iterations == 5
+    length.update(Piece(260, 5, False, True, True), 2.0)
+    assert length.iterations == 1, "learning begins, and nobody knows how long that takes"
+    length.update(Piece(270, 1, False, False, True), 60.0)
+    assert (length.iterations, length.seconds) == (1, 60)
+
+
+def test_when_to_save(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(pacing.time, "monotonic", lambda: now)
+    timer = pacing.SaveTimer(CheckpointSchedule(seconds=120.0), since=0.0)
+    due = []
+    for now in (10.0, 16.0, 100.0, 250.0, 257.0, 370.0):
+        if timer.is_due(in_chunk=True):
+            due.append(now)
+    assert due == [16.0, 257.0], "the first soon, later ones in a chunk only if it is long"
+    now = 377.0
+    assert timer.is_due(), "at the end of a chunk after the time of the schedule"
 
 
 def test_a_crash_between_checkpoints_is_redone(tmp_path: Path, whole: Folder) -> None:

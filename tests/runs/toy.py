@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from emcts.registry import lookup
-from emcts.training.progress import Artifact, Progress
+from emcts.training.progress import Artifact, Piece, Progress
 from emcts.types import record
 
 CHUNK = 100  # env steps
+ITERATIONS = 4  # of a chunk
 
 
 @record
@@ -23,6 +24,12 @@ class ToyState:
     visits: Any
     env_steps: Any
     nothing: Any  # an array without elements
+
+
+@record
+class ToyChunk:
+    done: Any
+    draws: Any  # [ITERATIONS, S], of which a metric is the mean
 
 
 @dataclass(frozen=True)
@@ -69,10 +76,34 @@ class ToyTrainer:
     def init(self) -> ToyState:
         return _init(jnp.array(self.seeds), self.settings.size, self.settings.ballast)
 
+    @property
+    def chunk_shardings(self) -> None:
+        return None
+
+    def compilations(self, state: ToyState) -> dict[str, Any]:
+        return {}
+
+    def begin_chunk(self) -> ToyChunk:
+        return ToyChunk(jnp.int32(0), jnp.zeros((ITERATIONS, len(self.seeds))))
+
+    def run_piece(
+        self, state: ToyState, chunk: ToyChunk, iterations: int
+    ) -> tuple[ToyState, ToyChunk, Piece]:
+        done = int(chunk.done)
+        number = min(iterations, ITERATIONS - done)
+        for _ in range(number):
+            time.sleep(self.settings.chunk_seconds / ITERATIONS)
+            state, chunk = _iterate(state, chunk, self.settings.optimiser.learning_rate)
+        now, nan_at = int(state.env_steps[0]), self.settings.nan_at
+        is_finite = nan_at is None or now < nan_at
+        return state, chunk, Piece(now, number, done + number == ITERATIONS, False, is_finite)
+
     def advance(self, state: ToyState) -> tuple[ToyState, Progress]:
-        time.sleep(self.settings.chunk_seconds)
-        state, reported = _advance(state, self.settings.optimiser.learning_rate)
-        steps, returns, discovered = jax.device_get(reported)
+        state, chunk, _ = self.run_piece(state, self.begin_chunk(), ITERATIONS)
+        return self.end_chunk(state, chunk)
+
+    def end_chunk(self, state: ToyState, chunk: ToyChunk) -> tuple[ToyState, Progress]:
+        steps, returns, discovered = jax.device_get(_report(state))
         now = int(steps[0])
         metrics = {
             "return": returns if now % (2 * CHUNK) == 0 else np.full(len(self.seeds), np.nan),
@@ -81,6 +112,7 @@ class ToyTrainer:
             "regret_step": _when(now, 400, self.seeds, (self.seeds[0],)),
             "states_discovered": discovered,
             "uncertainty": 1 / (1 + returns),
+            "draw": np.asarray(chunk.draws, np.float64).mean(axis=0),
             "nan_step": _when(now, self.settings.nan_at, self.seeds, (self.seeds[-1],)),
         }
         if self.settings.places is not None:
@@ -159,14 +191,21 @@ def _init(seeds: jax.Array, size: int, ballast: int) -> ToyState:
     )
 
 
-@partial(jax.jit, donate_argnums=0)
-def _advance(state: ToyState, learning_rate: float) -> tuple[ToyState, tuple[jax.Array, ...]]:
-    def one(before: ToyState) -> ToyState:
+@partial(jax.jit, donate_argnums=(0, 1))
+def _iterate(state: ToyState, chunk: ToyChunk, learning_rate: float) -> tuple[ToyState, ToyChunk]:
+    def one(before: ToyState) -> tuple[ToyState, jax.Array]:
         key, walk_key, cell_key = jax.random.split(before.key, 3)
-        weights = before.weights + learning_rate * jax.random.uniform(walk_key, before.weights.shape)
+        draws = jax.random.uniform(walk_key, before.weights.shape)
+        weights = before.weights + learning_rate / ITERATIONS * draws
         row, column = jax.random.randint(cell_key, (2,), 0, before.visits.shape[0])
         visits = before.visits.at[row, column].add(1.0)
-        return ToyState(key, weights, visits, before.env_steps + CHUNK, before.nothing)
+        steps = before.env_steps + CHUNK // ITERATIONS
+        return ToyState(key, weights, visits, steps, before.nothing), draws.mean()
 
-    state = jax.vmap(one)(state)
-    return state, (state.env_steps, state.weights.mean(axis=1), (state.visits > 0).sum(axis=(1, 2)) * 1.0)
+    state, draws = jax.vmap(one)(state)
+    return state, ToyChunk(chunk.done + 1, chunk.draws.at[chunk.done].set(draws))
+
+
+@jax.jit
+def _report(state: ToyState) -> tuple[jax.Array, ...]:
+    return state.env_steps, state.weights.mean(axis=1), (state.visits > 0).sum(axis=(1, 2)) * 1.0

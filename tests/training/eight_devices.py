@@ -87,10 +87,9 @@ def results_of(trainer: SeedTrainer[Any], measured: bool) -> dict[str, Any]:
 
 def _flops(trainer: SeedTrainer[Any], state: Any) -> float:
     """Returns the flops of the program of one device; the body of a loop counts once."""
-    flags = np.zeros(trainer.iterations_per_chunk, bool)
-    advance: Any = trainer._advance
-    compiled = advance.lower(state, flags, flags.astype(np.float32)).compile()
-    return float(compiled.cost_analysis()["flops"])
+    programs = [compiled() for compiled in trainer.compilations(state).values()]
+    costs: list[Any] = [program.cost_analysis() for program in programs]
+    return float(sum(cost["flops"] for cost in costs))
 
 
 def _is_alike(leaf: Any) -> bool:

@@ -44,13 +44,14 @@ def test_the_regret_balance_does_not_overflow() -> None:
 def assert_regret_is_scored(one: SeedTrainer[Any], chunks: int = 6) -> None:
     """In Deep Sea, where an episode has no regret if and only if it ends at the goal."""
     state, steps = one.init(), []
-    per_iteration = one.learner.steps_per_iteration
-    for chunk in range(chunks):
-        numbers = np.arange(one.iterations_per_chunk) + chunk * one.iterations_per_chunk
-        learning = (numbers + 1) * per_iteration >= one.learner.schedule.warmup_steps
-        state, rollout, _ = one._advance(state, learning, np.zeros(len(numbers), np.float32))
-        steps.append(jax.device_get((rollout.ended, rollout.success)))
-    ended, success = (np.concatenate([part[k] for part in steps], axis=1) for k in range(2))
+    for _ in range(chunks):
+        chunk, is_last = one.begin_chunk(), False
+        while not is_last:
+            state, chunk, piece = one.run_piece(state, chunk, one.iterations_per_chunk)
+            is_last = piece.is_last
+        rollout = jax.device_get(chunk.metrics.rollout)
+        steps.append((rollout.ended, rollout.success))
+    ended, success = (np.concatenate([part[k] for part in steps]).swapaxes(0, 1) for k in range(2))
     wanted = [
         low_regret_step(ended[seed].reshape(-1, 1), success[seed].reshape(-1, 1))
         for seed in range(len(one.seeds))

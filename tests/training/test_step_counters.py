@@ -30,7 +30,8 @@ def at_its_end(one: SeedTrainer[Any]) -> SeedTrainer[Any]:
     """The same trainer, with its compiled programs, at its end from the start: progress then changes nothing."""
     ended = dataclasses.replace(one, total_env_steps=1)
     fields = {field.name for field in dataclasses.fields(one)}
-    assert one._advance is not None, "made now, to be shared"
+    assert one._piece is not None, "made now, to be shared"
+    assert one._evaluation is not None
     vars(ended).update({name: value for name, value in vars(one).items() if name not in fields})
     return ended
 

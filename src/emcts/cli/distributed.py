@@ -3,6 +3,7 @@
 import argparse
 import ipaddress
 import os
+import re
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -110,13 +111,20 @@ def bind_address(coordinator: str) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
+# What XLA's errors begin with. While a number is read back from a device, they may come as `ValueError`.
+STATUS = re.compile(
+    r"(ABORTED|CANCELLED|DEADLINE_EXCEEDED|FAILED_PRECONDITION|INTERNAL|UNAVAILABLE|UNKNOWN): "
+)
+
+
 @contextmanager
 def explain_lost_process(folder: Folder) -> Iterator[None]:
     """Exits with a clear message when another process of the run has died."""
     try:
         yield
-    except jax.errors.JaxRuntimeError as error:
-        if process_group.is_single():
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
+        is_input = isinstance(error, ValueError) and not STATUS.match(str(error))
+        if process_group.is_single() or is_input:
             raise
         print(f"emcts: {_lost(folder, error)}", file=sys.stderr, flush=True)
         sys.stdout.flush()

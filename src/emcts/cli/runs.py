@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 from tyro.conf import Positional
 
-from emcts.runs.folder import Status, find_runs, status
+from emcts.runs.checkpoints import Checkpoints
+from emcts.runs.folder import Folder, Status, find_runs, status
 
 COLUMNS = ("run", "environment", "agent", "seeds", "steps", "return", "solved", "state")
 
@@ -46,12 +47,14 @@ def _text(cell: str) -> Text:
 def _row(one: Status) -> tuple[str, ...]:
     seeds = len(one.config.seeds)
     total = "?" if one.total_env_steps is None else f"{one.total_env_steps:,}"
+    # Of a run that ended early, the last checkpoint may be later than the last evaluation.
+    saved = max(Checkpoints(Folder(one.path).checkpoints).steps(), default=0)
     return (
         str(one.path),
         one.config.environment,
         one.config.agent,
         str(seeds),
-        f"{one.env_steps:,} of {total}",
+        f"{max(one.env_steps, saved):,} of {total}",
         "-" if one.mean_return is None else f"{one.mean_return:.3g}",
         f"{one.seeds_solved} of {seeds}",
         one.state,

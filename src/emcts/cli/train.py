@@ -46,7 +46,7 @@ REFERENCES = {
     **{f"{library}:ID": f"an environment of {library}" for library in LIBRARIES},
     "MODULE:NAME": "a class or function of yours that makes one, called with the values of --env",
 }
-EXIT_CODES = """Ctrl-C or SIGTERM finishes the chunk, saves and exits with code 130 or 143; `emcts resume` continues.
+EXIT_CODES = """Ctrl-C or SIGTERM saves within seconds and exits with code 130 or 143; `emcts resume` continues.
 A loss that is not finite, or explodes (above 1e10), exits with 1, bad input and a full disk with 2."""
 
 
@@ -83,7 +83,7 @@ class TrainOptions(RunOptions):
     plan: bool = False
     """Only show how long the training takes and what memory and disk it needs; it is timed for some seconds."""
     checkpoint_seconds: float = CheckpointSchedule.seconds
-    """Save after the first chunk that ends this long after the last save."""
+    """Save after the first chunk that ends this long after the last save, or in a chunk after twice the time."""
     checkpoint_chunks: int | None = CheckpointSchedule.chunks
     """Save after this number of chunks instead."""
     keep_checkpoints: int = CheckpointSchedule.keep

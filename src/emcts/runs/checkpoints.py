@@ -3,7 +3,8 @@
 A checkpoint is a folder `step-<env steps>` with the arrays, written by orbax, and `manifest.json`, which describes the
 arrays and has the checksum of every file, and of itself. It is written under another name and renamed when it is
 complete. Whatever goes wrong when one is read is damage, after which an older one is read. Where several processes
-train a run, each writes the shards of its devices, and the leader does everything else.
+train a run, each writes the shards of its devices, and the leader does everything else. One that is written in the
+middle of a chunk of training has the arrays of the chunk too, so that the chunk can be continued.
 """
 
 import json
@@ -12,7 +13,7 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -33,6 +34,7 @@ PARTIAL = ".partial-"
 STEP = re.compile(r"step-([0-9]{12,18})")
 BLOCK = 1 << 20
 MAX_MANIFEST_BYTES = 1 << 26
+STATE, CHUNK = "state", "chunk"  # the beginnings of the names of arrays
 SPARE = 1.1  # of the bytes of the arrays, for what orbax writes around them
 
 
@@ -67,12 +69,24 @@ class SealedManifest(TypedDict):
 
 
 @dataclass(frozen=True)
+class Template:
+    """The expected structure of what is read, as a tree or its shapes. `shardings` place the arrays."""
+
+    like: PyTree
+    shardings: PyTree | None = None
+
+
+@dataclass(frozen=True)
 class Restored:
-    """A state from a checkpoint, and the problem of each damaged checkpoint that was tried before."""
+    """A state from a checkpoint, and the problem of each damaged checkpoint that was tried before.
+
+    `chunk` is the chunk that had begun; None if none had.
+    """
 
     state: PyTree
     env_steps: int
     damaged: tuple[str, ...]
+    chunk: PyTree | None = None
 
 
 @dataclass(frozen=True)
@@ -96,9 +110,13 @@ class Checkpoints:
         env_steps: int,
         score: float | None = None,
         identity: RunIdentity | None = None,
+        chunk: PyTree | None = None,
     ) -> Path:
-        """Adds a checkpoint, then removes all but the last ones and the best."""
-        path = self._write(self.path(env_steps), state, env_steps, score, identity)
+        """Adds a checkpoint, then removes all but the last ones and the best. Without a score it is never the best.
+
+        `chunk` is what has begun of a chunk of training, if one has.
+        """
+        path = self._write(self.path(env_steps), state, env_steps, score, identity, chunk)
         if process_group.is_leader():
             self._prune(env_steps)
         return path
@@ -108,12 +126,18 @@ class Checkpoints:
         return self._write(self.folder / f"broken-{env_steps:012}", state, env_steps, None, None)
 
     def restore(
-        self, like: PyTree, *, best: bool = False, shardings: PyTree | None = None
+        self,
+        like: PyTree,
+        *,
+        best: bool = False,
+        shardings: PyTree | None = None,
+        chunk: Callable[[], Template] | None = None,
     ) -> Restored | None:
         """Returns the newest intact state, or the best; None if none was ever saved.
 
         `like` is a state or its shapes: the expected structure. After a damaged checkpoint the next older one is tried;
         an intact checkpoint of other shapes is an error. `shardings` place the arrays, wherever they were before.
+        A chunk is read as well if its template is given, which is made only where it is needed.
         """
         steps = self.steps()[::-1]
         if best:
@@ -121,11 +145,11 @@ class Checkpoints:
         damaged: list[str] = []
         for env_steps in steps:
             try:
-                state = read(self.path(env_steps), like, shardings)
+                state, begun = _read(self.path(env_steps), Template(like, shardings), chunk)
             except Damaged as problem:
                 damaged.append(str(problem))
                 continue
-            return Restored(state, env_steps, tuple(damaged))
+            return Restored(state, env_steps, tuple(damaged), begun)
         if damaged:
             raise ValueError(
                 f"no checkpoint in {self.folder} can be read: {'; '.join(damaged)}. Copy one back from a backup, "
@@ -143,9 +167,15 @@ class Checkpoints:
         return None
 
     def _write(
-        self, path: Path, state: PyTree, env_steps: int, score: float | None, identity: RunIdentity | None
+        self,
+        path: Path,
+        state: PyTree,
+        env_steps: int,
+        score: float | None,
+        identity: RunIdentity | None,
+        chunk: PyTree | None = None,
     ) -> Path:
-        leaves, arrays = describe(state), arrays_of(state)
+        leaves, arrays = [*describe(state, STATE), *describe(chunk, CHUNK)], arrays_of((state, chunk))
         partial = self.folder / f"{PARTIAL}{path.name}"
         if process_group.is_leader():
             make_folder(self.folder.parent, self.folder.name)
@@ -202,6 +232,10 @@ class Checkpoints:
 
 def read(path: Path, like: PyTree, shardings: PyTree | None = None) -> PyTree:
     """Returns the state of the checkpoint in a folder of any name."""
+    return _read(path, Template(like, shardings), None)[0]
+
+
+def _read(path: Path, state: Template, chunk: Callable[[], Template] | None) -> tuple[PyTree, PyTree | None]:
     with _damage(path):
         manifest = _manifest(path)
         _check_sums(path, manifest["files"])
@@ -209,9 +243,19 @@ def read(path: Path, like: PyTree, shardings: PyTree | None = None) -> PyTree:
             Leaf(leaf["path"], tuple(leaf["shape"]), leaf["dtype"], leaf["key_type"])
             for leaf in manifest["leaves"]
         ]
-    refuse_mismatch(leaves, like)
+    begun = [leaf for leaf in leaves if leaf.path.startswith(CHUNK)]
+    wanted = {STATE: (state, [leaf for leaf in leaves if leaf not in begun])}
+    if begun and chunk is not None:
+        wanted[CHUNK] = (chunk(), begun)
+    for name, (template, found) in wanted.items():
+        refuse_mismatch(found, template.like, name)
     with _damage(path):
-        return from_host(like, leaves, _read_arrays(path / "arrays", leaves), shardings)
+        arrays = dict(zip((leaf.path for leaf in leaves), _read_arrays(path / "arrays", leaves), strict=True))
+        trees = {
+            name: from_host(template.like, found, [arrays[leaf.path] for leaf in found], template.shardings)
+            for name, (template, found) in wanted.items()
+        }
+    return trees[STATE], trees.get(CHUNK)
 
 
 @contextmanager

@@ -27,9 +27,9 @@ def is_key(leaf: ArrayLeaf) -> bool:
     return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def describe(state: PyTree) -> list[Leaf]:
+def describe(tree: PyTree, name: str = "state") -> list[Leaf]:
     """Describes a state, or the shapes from `jax.eval_shape`, for which `key_type` is unknown."""
-    return [_describe(path, leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(state)]
+    return [_describe(name, path, leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)]
 
 
 def arrays_of(state: PyTree) -> list[jax.Array | np.ndarray]:
@@ -46,9 +46,9 @@ def from_host(
     return jax.tree.unflatten(structure, list(map(_to_device, leaves, arrays, where)))
 
 
-def refuse_mismatch(found: Sequence[Leaf], like: PyTree) -> None:
+def refuse_mismatch(found: Sequence[Leaf], like: PyTree, name: str = "state") -> None:
     """Raises an error for the first array whose name, shape or type is not that of `like`."""
-    wanted = {leaf.path: leaf for leaf in describe(like)}
+    wanted = {leaf.path: leaf for leaf in describe(like, name)}
     stored = {leaf.path: leaf for leaf in found}
     for path in [*wanted, *stored]:
         if path not in stored:
@@ -63,14 +63,12 @@ def refuse_mismatch(found: Sequence[Leaf], like: PyTree) -> None:
 _ADVICE = "other settings or another version of emcts made it"
 
 
-def _describe(path: KeyPath, leaf: object) -> Leaf:
-    name = jax.tree_util.keystr(path)
+def _describe(name: str, path: KeyPath, leaf: object) -> Leaf:
+    name += jax.tree_util.keystr(path)
     if not isinstance(leaf, ArrayLeaf):
-        raise ValueError(
-            f"state{name} is a {type(leaf).__name__}, and only arrays can be saved: use jnp.asarray"
-        )
+        raise ValueError(f"{name} is a {type(leaf).__name__}, and only arrays can be saved: use jnp.asarray")
     key_type = str(jax.random.key_impl(leaf)) if is_key(leaf) and isinstance(leaf, jax.Array) else None
-    return Leaf(f"state{name}", tuple(leaf.shape), str(leaf.dtype), key_type)
+    return Leaf(name, tuple(leaf.shape), str(leaf.dtype), key_type)
 
 
 def _to_device(leaf: Leaf, array: np.ndarray, where: Sharding | None) -> jax.Array:

@@ -4,9 +4,10 @@ The leader alone writes files and shows progress; all save and restore their par
 process, which is its own leader, every function here returns at once.
 """
 
-import os
 import signal
+import socket
 import threading
+from collections.abc import Callable
 from types import FrameType
 
 import jax
@@ -15,7 +16,7 @@ from jax.experimental import multihost_utils
 
 LONGEST_TEXT = 4096
 HALF = 1 << 30  # a number is sent as two of 32 bits
-NOTICE = b"\nstopping after this chunk, to save; Ctrl-C again leaves at once, without\n"
+GRACE_SECONDS = 1.0  # for Python to leave by itself after a second Ctrl-C, before the process is ended
 
 
 def is_leader() -> bool:
@@ -64,22 +65,40 @@ def maximum(number: int) -> int:
 class Interruption:
     """A context that records SIGTERM and SIGINT (Ctrl-C), so that the process can save before it exits.
 
-    A second Ctrl-C raises `KeyboardInterrupt`.
+    A second Ctrl-C raises `KeyboardInterrupt`. Python does neither while the main thread waits for a compiled program
+    or for the compiler. So another thread hears of signals at once: it calls `stopping` after the first, and `leave`
+    after a second Ctrl-C that had no effect within some seconds.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        stopping: Callable[[int], None] = lambda number: None,
+        leave: Callable[[int], None] = lambda number: None,
+    ) -> None:
         self.signal: int | None = None
+        self._stopping, self._leave = stopping, leave
+        self._over = threading.Event()
 
     def __enter__(self) -> "Interruption":
         # Other threads than the main one get no signals, and must not ask for them.
         is_main = threading.current_thread() is threading.main_thread()
         signals = (signal.SIGTERM, signal.SIGINT) if is_main else ()
         self._before = {number: signal.signal(number, self._record) for number in signals}
+        self._over.clear()
+        if is_main:
+            self._heard, self._told = socket.socketpair()
+            self._told.setblocking(False)
+            self._wakeup_before = signal.set_wakeup_fd(self._told.fileno(), warn_on_full_buffer=False)
+            threading.Thread(target=self._listen, args=(self._heard,), daemon=True).start()
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._over.set()
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if self._before:
+            signal.set_wakeup_fd(self._wakeup_before)
+            self._told.close()  # which ends the thread
 
     @property
     def exit_code(self) -> int:
@@ -95,5 +114,17 @@ class Interruption:
         if number == signal.SIGINT and self.signal == signal.SIGINT:
             raise KeyboardInterrupt
         self.signal = number
-        # Written to the descriptor: a signal may arrive during a print, which is not reentrant.
-        os.write(2, NOTICE)
+
+    def _listen(self, heard: socket.socket) -> None:
+        """Reads the numbers of signals, one byte each, as they arrive."""
+        interrupts = 0
+        with heard:
+            while numbers := heard.recv(1):
+                (number,) = numbers
+                if number not in self._before:
+                    continue
+                interrupts += number == signal.SIGINT
+                if interrupts < 2:
+                    self._stopping(number)
+                elif not self._over.wait(GRACE_SECONDS):
+                    self._leave(number)

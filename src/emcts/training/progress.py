@@ -1,6 +1,10 @@
-"""The interface between a run and its training: a state of all seeds that advances chunk by chunk."""
+"""The interface between a run and its training: a state of all seeds that advances chunk by chunk.
 
-from collections.abc import Mapping
+A chunk ends with an evaluation, and is what metrics are of. It runs in pieces of some iterations, between which a run
+can show its speed, save and stop; the results do not depend on the lengths of the pieces.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -38,11 +42,23 @@ class Progress:
     simulator_steps: int = 0
 
 
+@dataclass(frozen=True)
+class Piece:
+    """Some iterations of a chunk, as the host sees them afterwards."""
+
+    env_steps: int  # of each seed since its start
+    iterations: int
+    is_last: bool  # the chunk can be ended
+    changes_pace: bool  # the iterations after it take another time: they learn, and these did not
+    is_finite: bool  # no loss was not finite, or exploded
+
+
 @runtime_checkable
 class Trainer(Protocol):
     """Trains several seeds at once. The state determines everything: equal states give equal results.
 
-    `jax.eval_shape(trainer.init)` must work: checkpoints are compared with its shapes.
+    The state and the chunk that has begun determine everything between two pieces. `jax.eval_shape` of `init` and
+    `begin_chunk` must work: checkpoints are compared with its shapes.
     """
 
     @property
@@ -59,8 +75,24 @@ class Trainer(Protocol):
     def init(self) -> PyTree:
         """Returns the initial state of all seeds: arrays [S, ...] and typed keys."""
 
+    @property
+    def chunk_shardings(self) -> PyTree | None:
+        """The shardings of a chunk, as those of a state."""
+
+    def compilations(self, state: PyTree) -> Mapping[str, Callable[[], object]]:
+        """Returns functions that compile the programs ahead of time, by name; else they compile when first used."""
+
+    def begin_chunk(self) -> PyTree:
+        """Returns a chunk without iterations: arrays, to which pieces add what happened."""
+
+    def run_piece(self, state: PyTree, chunk: PyTree, iterations: int) -> tuple[PyTree, PyTree, Piece]:
+        """Trains at most so many iterations of a chunk, and at least one. The given state and chunk are donated."""
+
+    def end_chunk(self, state: PyTree, chunk: PyTree) -> tuple[PyTree, Progress]:
+        """Evaluates after the last piece of a chunk. The given state is donated."""
+
     def advance(self, state: PyTree) -> tuple[PyTree, Progress]:
-        """Trains one chunk, which takes seconds to a minute. The given state is donated."""
+        """Trains one whole chunk, which takes seconds to minutes. The given state is donated."""
 
     def evaluate(self, state: PyTree, *, episodes: int, beta: float, seed: int) -> Mapping[str, np.ndarray]:
         """Returns [S, E] results of episodes by name, such as `return` and `length`."""

@@ -1,4 +1,4 @@
-"""Training of all seeds at once, chunk by chunk, as a run drives it.
+"""Training of all seeds at once, chunk by chunk and piece by piece, as a run drives it.
 
 One program runs on every device of a mesh, each on its seeds, and on its shard of those that devices share.
 """
@@ -6,7 +6,7 @@ One program runs on every device of a mesh, each on its seeds, and on its shard 
 import dataclasses
 import functools
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Generic
 
 import jax
@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from jaxtyping import Array, Bool, Float, PyTree, Shaped, UInt32
+from jax.stages import Compiled, Wrapped
+from jaxtyping import Array, Bool, Float, Int32, PyTree, Shaped, UInt32
 
 from emcts.counter import NEVER, Counter
 from emcts.envs.base import ArtifactEnvironment, is_on_host, simulator_errors
@@ -23,18 +24,27 @@ from emcts.training.devices import SEEDS, DeviceLayout, best_layout
 from emcts.training.evaluation import POSITIVE_REWARD, EvaluationResult, episodes_solved
 from emcts.training.learner import Learner, Maps, RolloutStats, SimulatorRates, StateT, UpdateStats
 from emcts.training.log import TrainingLog, evaluation_keys, first_time
-from emcts.training.loop import run_chunk
-from emcts.training.progress import Artifact, Progress
+from emcts.training.loop import Metrics, empty_metrics, iteration, run_iterations
+from emcts.training.progress import Artifact, Piece, Progress
 from emcts.types import Key, Replaceable, record
 
 Specs = PyTree  # of PartitionSpec
+EPISODES = P(None, SEEDS, None, AXIS)  # what happened in a chunk, in each iteration and step
+UPDATES = P(None, SEEDS)
+
+
+@record
+class Chunk(Replaceable):
+    """A chunk that has begun: how many of its iterations are done, and what these did. The others are zero."""
+
+    done: Int32[Array, ""]
+    metrics: Metrics  # [K, S, ...]
 
 
 @record
 class Report(Replaceable):
-    """What the host reads after a chunk, for one seed."""
+    """What the host reads after a chunk beside its metrics, for one seed."""
 
-    update: UpdateStats
     evaluation: EvaluationResult
     solved: Float[Array, "..."]  # the fraction of the evaluation, NaN if the task cannot be solved
     discovered: Shaped[Array, "..."] | None  # states
@@ -82,15 +92,57 @@ class SeedTrainer(Generic[StateT]):
         with simulator_errors(self.learner.env_factory.example):
             return self._init(np.array(self.seeds, np.uint32), stacked)
 
-    def advance(self, state: StateT) -> tuple[StateT, Progress]:
-        per_iteration = self.learner.steps_per_iteration
-        first = int(self._env_steps(state.log)) // per_iteration
-        numbers = np.arange(first, first + self.iterations_per_chunk)
-        learning = (numbers + 1) * per_iteration >= self.learner.schedule.warmup_steps
-        progress = np.clip(numbers * per_iteration / self.total_env_steps, 0, 1).astype(np.float32)
+    def compilations(self, state: StateT) -> Mapping[str, Callable[[], Compiled]]:
+        def training() -> Compiled:
+            return self._piece.lower(state, self.begin_chunk(), np.int32(0), *self._inputs(0)).compile()
+
+        def evaluation() -> Compiled:
+            return self._evaluation.lower(state, self.begin_chunk()).compile()
+
+        return {"training": training, "evaluation": evaluation}
+
+    def begin_chunk(self) -> Chunk:
+        return self._begin()
+
+    def run_piece(self, state: StateT, chunk: Chunk, iterations: int) -> tuple[StateT, Chunk, Piece]:
+        """A piece ends where learning begins: all of its iterations take the same time."""
+        done, per_iteration = int(chunk.done), self.learner.steps_per_iteration
+        if iterations < 1 or done == self.iterations_per_chunk:
+            left = self.iterations_per_chunk - done
+            raise ValueError(
+                f"a piece of {iterations} iterations, of a chunk with {left} left: give at least 1"
+            )
+        before = int(self._env_steps(state.log))
+        learning, progress = self._inputs(before // per_iteration - done)
+        alike = int(np.cumprod(learning[done:] == learning[done]).sum())
+        end = done + min(iterations, alike)
         with simulator_errors(self.learner.env_factory.example):
-            state, *results = self._advance(state, learning, progress)
+            state, chunk, finite = self._piece(state, chunk, np.int32(end), learning, progress)
+            is_finite = bool(np.all(jax.device_get(finite)))  # waits until the piece is done
+        piece = Piece(
+            env_steps=before + (end - done) * per_iteration,
+            iterations=end - done,
+            is_last=end == self.iterations_per_chunk,
+            changes_pace=end == done + alike < self.iterations_per_chunk,
+            is_finite=is_finite,
+        )
+        return state, chunk, piece
+
+    def end_chunk(self, state: StateT, chunk: Chunk) -> tuple[StateT, Progress]:
+        if (done := int(chunk.done)) != self.iterations_per_chunk:
+            raise ValueError(
+                f"{done} of {self.iterations_per_chunk} iterations of the chunk are done: run its last piece first"
+            )
+        with simulator_errors(self.learner.env_factory.example):
+            state, *results = self._evaluation(state, chunk)
             return state, self._progress(*jax.device_get(results))
+
+    def advance(self, state: StateT) -> tuple[StateT, Progress]:
+        chunk, is_last = self.begin_chunk(), False
+        while not is_last:
+            state, chunk, piece = self.run_piece(state, chunk, self.iterations_per_chunk)
+            is_last = piece.is_last
+        return self.end_chunk(state, chunk)
 
     def evaluate(
         self, state: StateT, *, episodes: int, beta: float, seed: int
@@ -162,42 +214,125 @@ class SeedTrainer(Generic[StateT]):
         return jax.jit(first, out_shardings=NamedSharding(self.mesh, P()))
 
     @functools.cached_property
-    def _advance(self) -> Callable[..., tuple[StateT, RolloutStats, Report]]:
-        # Flags and progress are the same for all seeds: under `vmap` the warm-up then stays a branch.
-        episodes = P(SEEDS, None, None, AXIS)
-        return self._all_seeds(
-            self._one_chunk,
-            (self._specs, P(), P()),
-            (self._specs, episodes, P(SEEDS)),
-            in_axes=(0, None, None),
-            out_shardings=(self.shardings, *[NamedSharding(self.mesh, P())] * 2),
-            donate_argnums=(0,),
+    def chunk_shardings(self) -> PyTree:
+        """The sharding of each array of a chunk."""
+        return jax.tree.map(
+            lambda spec: NamedSharding(self.mesh, spec),
+            self._chunk_specs,
+            is_leaf=lambda leaf: isinstance(leaf, P),
         )
+
+    @functools.cached_property
+    def _iterate(self) -> Callable[..., tuple[StateT, Metrics]]:
+        """An iteration of all seeds of a device, traced once for its shapes and for itself.
+
+        Flags and progress are the same for all seeds: under `vmap` the warm-up then stays a branch.
+        """
+        return jax.jit(jax.vmap(functools.partial(iteration, self._sharded), in_axes=(0, None, None)))
+
+    @functools.cached_property
+    def _metric_shapes(self) -> Metrics:
+        """The shapes of the metrics of a chunk, on all devices."""
+
+        def empty(state: StateT) -> tuple[RolloutStats, UpdateStats]:
+            _, shapes = jax.eval_shape(self._iterate, state, jnp.bool_(True), jnp.float32(0))
+            metrics = empty_metrics(shapes, self.iterations_per_chunk)
+            return metrics.rollout, metrics.update
+
+        whole = jax.shard_map(
+            empty, mesh=self.mesh, in_specs=(self._specs,), out_specs=(EPISODES, UPDATES), check_vma=False
+        )
+        return Metrics(*jax.eval_shape(whole, jax.eval_shape(self.init)))
+
+    @functools.cached_property
+    def _chunk_specs(self) -> Specs:
+        shapes = jax.eval_shape(self._empty_chunk)
+        rollout, update = (
+            len(jax.tree.leaves(part)) for part in (shapes.metrics.rollout, shapes.metrics.update)
+        )
+        specs = [P(), *[EPISODES] * rollout, *[UPDATES] * update]
+        return jax.tree.unflatten(jax.tree.structure(shapes), specs)
+
+    @functools.cached_property
+    def _begin(self) -> Callable[[], Chunk]:
+        return jax.jit(self._empty_chunk, out_shardings=self.chunk_shardings)
+
+    @functools.cached_property
+    def _piece(self) -> Wrapped:
+        def piece(
+            state: StateT, chunk: Chunk, end: Array, learning: Bool[Array, "K"], progress: Float[Array, "K"]
+        ) -> tuple[StateT, Chunk, Bool[Array, "S"]]:
+            state, metrics = run_iterations(
+                self._iterate, state, chunk.metrics, learning, progress, chunk.done, end
+            )
+            return state, Chunk(end, metrics), ~jax.vmap(lambda log: log.not_finite.happened)(state.log)
+
+        return self._on_all_devices(
+            piece,
+            (self._specs, self._chunk_specs, P(), P(), P()),
+            (self._specs, self._chunk_specs, P(SEEDS)),
+            out_shardings=(self.shardings, self.chunk_shardings, NamedSharding(self.mesh, P())),
+            donate_argnums=(0, 1),
+        )
+
+    @functools.cached_property
+    def _evaluation(self) -> Wrapped:
+        """Evaluates, and returns everything that the host reads after a chunk, [S, ...] each."""
+        evaluate = jax.shard_map(
+            jax.vmap(self._evaluate_one),
+            mesh=self.mesh,
+            in_specs=(self._specs,),
+            out_specs=(self._specs, P(SEEDS)),
+            check_vma=False,
+        )
+
+        def evaluation(state: StateT, chunk: Chunk) -> tuple[StateT, RolloutStats, UpdateStats, Report]:
+            state, report = evaluate(state)
+            metrics = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), chunk.metrics)
+            return state, metrics.rollout, metrics.update, report
+
+        replicated = NamedSharding(self.mesh, P())
+        return jax.jit(evaluation, out_shardings=(self.shardings, *[replicated] * 3), donate_argnums=(0,))
 
     @functools.cached_property
     def _maps(self) -> Callable[[StateT], Maps] | None:
         maps = self._sharded.maps
         return None if maps is None else self._all_seeds(maps, (self._specs,), P(SEEDS))
 
+    def _empty_chunk(self) -> Chunk:
+        metrics = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), self._metric_shapes)
+        return Chunk(jnp.int32(0), metrics)
+
+    def _inputs(self, first: int) -> tuple[Bool[np.ndarray, "K"], Float[np.ndarray, "K"]]:
+        """Returns for each iteration of a chunk whether it learns, and the progress of training before it."""
+        numbers, per_iteration = (
+            first + np.arange(self.iterations_per_chunk),
+            self.learner.steps_per_iteration,
+        )
+        learning = (numbers + 1) * per_iteration >= self.learner.schedule.warmup_steps
+        progress = np.clip(numbers * per_iteration / self.total_env_steps, 0, 1)
+        return learning, progress.astype(np.float32)
+
     def _all_seeds(
+        self, one: Callable[..., PyTree], in_specs: Specs, out_specs: Specs
+    ) -> Callable[..., PyTree]:
+        """Compiles a function of one seed for all seeds on all devices. Results are replicated."""
+        replicated = NamedSharding(self.mesh, P())
+        return self._on_all_devices(jax.vmap(one), in_specs, out_specs, replicated)
+
+    def _on_all_devices(
         self,
-        one: Callable[..., PyTree],
+        function: Callable[..., PyTree],
         in_specs: Specs,
         out_specs: Specs,
-        in_axes: int | Sequence[int | None] = 0,
-        out_shardings: PyTree = None,
+        out_shardings: PyTree,
         donate_argnums: tuple[int, ...] = (),
-    ) -> Callable[..., PyTree]:
-        """Compiles a function of one seed for all seeds on all devices. Results are replicated by default."""
+    ) -> Wrapped:
+        """Compiles a function of the seeds of a device for all devices."""
         sharded = jax.shard_map(
-            jax.vmap(one, in_axes=in_axes),
-            mesh=self.mesh,
-            in_specs=in_specs,
-            out_specs=out_specs,
-            check_vma=False,
+            function, mesh=self.mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False
         )
-        replicated = NamedSharding(self.mesh, P())
-        return jax.jit(sharded, out_shardings=out_shardings or replicated, donate_argnums=donate_argnums)
+        return jax.jit(sharded, out_shardings=out_shardings, donate_argnums=donate_argnums)
 
     def _can_shard(self, num_devices: int) -> bool:
         try:
@@ -206,11 +341,8 @@ class SeedTrainer(Generic[StateT]):
             return False
         return True
 
-    def _one_chunk(
-        self, state: StateT, learning: Bool[Array, "K"], progress: Float[Array, "K"]
-    ) -> tuple[StateT, RolloutStats, Report]:
+    def _evaluate_one(self, state: StateT) -> tuple[StateT, Report]:
         learner = self._sharded
-        state, metrics = run_chunk(learner, state, learning, progress)
         config = learner.evaluation
         key = evaluation_keys(state).episodes
         evaluation = learner.evaluate(state, key, episodes=config.episodes, beta=config.beta)
@@ -221,10 +353,10 @@ class SeedTrainer(Generic[StateT]):
         log = state.log
         state = state.replace(log=log.replace(solved=first_time(log.solved, solved == 1, log.env_steps)))
         counts = (learner.states_discovered(state), learner.table_occupancy(state))
-        return state, metrics.rollout, Report(metrics.update, evaluation, solved, *counts, state.log)
+        return state, Report(evaluation, solved, *counts, state.log)
 
-    def _progress(self, rollout: RolloutStats, report: Report) -> Progress:
-        log, evaluation, losses = report.log, report.evaluation, report.update.losses
+    def _progress(self, rollout: RolloutStats, update: UpdateStats, report: Report) -> Progress:
+        log, evaluation, losses = report.log, report.evaluation, update.losses
         env_steps, train_steps = (int(steps.numbers()[0]) for steps in (log.env_steps, log.train_steps))
         simulator_steps = self._simulator_steps(env_steps, train_steps)
         evaluation_steps = evaluation.length.astype(np.float64).sum(axis=1) * self._rates.evaluation
@@ -237,11 +369,9 @@ class SeedTrainer(Generic[StateT]):
             "solved_step": _or_nan(log.solved),
             "regret_step": _or_nan(log.low_regret),
             "nan_step": _or_nan(log.not_finite),
-            "loss": _mean(report.update.total),
+            "loss": _mean(update.total),
             **{f"loss_{part.name}": _mean(getattr(losses, part.name)) for part in dataclasses.fields(losses)},
-            "clipped_targets": None
-            if report.update.clipped_targets is None
-            else _mean(report.update.clipped_targets),
+            "clipped_targets": None if update.clipped_targets is None else _mean(update.clipped_targets),
             "states_discovered": report.discovered,
             "table_occupancy": report.table_occupancy,
             **{

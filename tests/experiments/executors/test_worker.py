@@ -40,15 +40,15 @@ def test_a_worker_trains_and_returns_the_result(tmp_path: Path) -> None:
 def test_a_terminated_worker_raises_so_that_another_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = ToyTrainer.advance
+    whole = ToyTrainer.end_chunk
 
-    def advance(self: ToyTrainer, state: Any) -> Any:
-        state, progress = whole(self, state)
+    def end_chunk(self: ToyTrainer, state: Any, chunk: Any) -> Any:
+        state, progress = whole(self, state, chunk)
         if progress.env_steps == 300:
             os.kill(os.getpid(), signal.SIGTERM)
         return state, progress
 
-    monkeypatch.setattr(ToyTrainer, "advance", advance)
+    monkeypatch.setattr(ToyTrainer, "end_chunk", end_chunk)
     (job,) = jobs([RUNNER], tmp_path, CATALOGUE, "cpu")
     with pytest.raises(Terminated, match="stopped and saved at step 300"):
         train(job, ToyCatalogue, "emcts")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from emcts.runs.logging import run_writer
-from emcts.training.progress import Progress
-from tests.runs.toy import ToyCatalogue, ToySettings, ToyState, ToyTrainer
+from emcts.training.progress import Piece
+from tests.runs.toy import ITERATIONS, ToyCatalogue, ToyChunk, ToySettings, ToyState, ToyTrainer
 
 MARKS = "EMCTS_TEST_MARKS"
 DIES_AT, STOPS_AT, FAILS_AT = 600, 300, 100  # steps; who does it depends on the environment and the seeds
@@ -28,7 +28,11 @@ def begun(path: Path, name: str) -> list[tuple[int, int]]:
 class MarkedTrainer(ToyTrainer):
     name: str
 
-    def advance(self, state: ToyState) -> tuple[ToyState, Progress]:
+    def run_piece(
+        self, state: ToyState, chunk: ToyChunk, iterations: int
+    ) -> tuple[ToyState, ToyChunk, Piece]:
+        if int(chunk.done):
+            return super().run_piece(state, chunk, iterations)
         run_writer.draw_run = lambda folder, out: out  # a figure takes longer than the whole run
         step = int(state.env_steps[0])
         marks = Path(os.environ[MARKS])
@@ -41,7 +45,7 @@ class MarkedTrainer(ToyTrainer):
             os.kill(os.getpid(), signal.SIGTERM)
         if self.name == "hilly-runner-1" and step == FAILS_AT:
             raise RuntimeError("the runner fell")
-        return super().advance(state)
+        return super().run_piece(state, chunk, ITERATIONS)
 
 
 class MarkedCatalogue(ToyCatalogue):

@@ -158,7 +158,7 @@ class RayExecutor:
             if interruption.signal is not None and not asked_to_stop:
                 asked_to_stop = True
                 for one in tasks:
-                    self.ray.cancel(one)  # a run that trains finishes its chunk and saves, as after a Ctrl-C
+                    self.ray.cancel(one)  # a run that trains finishes its piece and saves, as after a Ctrl-C
             running = [run for run in tasks.values() if run.has_begun]
             for run in running:
                 if run.has_new_worker():

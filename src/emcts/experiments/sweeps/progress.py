@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from emcts.experiments.sweeps.job import Job
@@ -82,6 +83,12 @@ class SweepDisplay(Display):
             self.shown_at = time.monotonic()
             self.inner.message(self.progress.line)
         self.inner.show(run)
+
+    def busy(self, doing: str, done: str | None = None) -> AbstractContextManager[None]:
+        return self.inner.busy(doing, done)
+
+    def stopping(self, text: str) -> None:
+        self.inner.stopping(text)
 
     def message(self, text: str) -> None:
         self.inner.message(text)

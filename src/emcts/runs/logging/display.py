@@ -1,14 +1,17 @@
 """The display of a run while it trains: a live table on a terminal, lines at intervals elsewhere."""
 
+import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -18,7 +21,9 @@ from emcts.runs.logging.metrics import LatestMetrics, Value, largest, mean
 
 OutputT = TypeVar("OutputT", bound="Output")
 
-LINE_SECONDS = 5.0
+LINE_SECONDS = 5.0  # at least between two lines after chunks
+QUIET_SECONDS = 30.0  # at most between two lines
+SLOW_SECONDS = 5.0  # what takes longer is named on a terminal
 RATE_CHUNKS = 10  # over which the speed is measured
 OPTIONAL = {"states": "states_discovered", "table full": "table_occupancy", "uncertainty": "uncertainty"}
 """Columns that are shown only if their metric was reported."""
@@ -26,13 +31,14 @@ OPTIONAL = {"states": "states_discovered", "table full": "table_occupancy", "unc
 
 @dataclass(frozen=True)
 class RunProgress:
-    """How far a run is, and how fast. Speeds are None until a chunk without compilation was timed."""
+    """How far a run is, and how fast. Speeds are None until something was timed, without compilation."""
 
     env_steps: int
     total_env_steps: int
     latest: LatestMetrics
     steps_per_second: float | None  # of all seeds together
     seconds_left: float | None
+    in_chunk: bool = False  # after a piece of a chunk: the metrics are those of the chunk before
 
     @property
     def share(self) -> float:
@@ -63,17 +69,26 @@ class RunProgress:
 
 @dataclass
 class Clock:
-    """Computes the speed and the time left from finished chunks. The first chunk compiles, and is not counted."""
+    """Computes the speed and the time left, over the last chunks. The time before the first mark is not counted."""
 
     marks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=RATE_CHUNKS + 1))
 
-    def progress(self, env_steps: int, total: int, latest: LatestMetrics) -> RunProgress:
+    def start(self, env_steps: int) -> None:
+        """Marks the step at which training begins, after compilation."""
         self.marks.append((time.monotonic(), env_steps))
-        (began, first), (now, last) = self.marks[0], self.marks[-1]
-        if now <= began or last <= first:
-            return RunProgress(env_steps, total, latest, None, None)
-        speed = (last - first) / (now - began)
-        return RunProgress(env_steps, total, latest, speed * len(latest), max(total - env_steps, 0) / speed)
+
+    def progress(
+        self, env_steps: int, total: int, latest: LatestMetrics, in_chunk: bool = False
+    ) -> RunProgress:
+        now = time.monotonic()
+        began, first = self.marks[0] if self.marks else (now, env_steps)
+        if not in_chunk:
+            self.marks.append((now, env_steps))
+        if now <= began or env_steps <= first:
+            return RunProgress(env_steps, total, latest, None, None, in_chunk)
+        speed = (env_steps - first) / (now - began)
+        left = max(total - env_steps, 0) / speed
+        return RunProgress(env_steps, total, latest, speed * len(latest), left, in_chunk)
 
 
 class Output:
@@ -113,49 +128,154 @@ class LiveOutput(Output):
         self.live.update(shown, refresh=True)
 
 
+@dataclass(frozen=True)
+class Activity:
+    """Something that takes a while, and during which nothing else can be shown."""
+
+    doing: str
+    began: float = field(default_factory=lambda: time.monotonic())
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    def line(self) -> str:
+        return f"{self.doing} {elapsed(self.seconds)}"
+
+
 class Display(Output):
     """Shows the progress of a run. This one shows nothing: for a process that is not the leader of its group."""
 
     def show(self, progress: RunProgress) -> None: ...
 
+    def busy(self, doing: str, done: str | None = None) -> AbstractContextManager[None]:
+        """Shows for how long something has taken. With `done`, its beginning and end are told too."""
+        return nullcontext()
+
+    def stopping(self, text: str) -> None:
+        """Shows until the end that the run stops. Called from another thread than the rest."""
+
 
 class LineDisplay(Display):
-    """Prints lines, at most one in some seconds, and always the last: for files and pipes."""
+    """Prints lines: for files and pipes.
 
-    def __init__(self, write: Callable[[str], None], seconds: float = LINE_SECONDS) -> None:
-        self.write, self.seconds = write, seconds
+    At most one in `seconds` after chunks, one in `quiet_seconds` in between or while nothing ends, and always the last.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        seconds: float = LINE_SECONDS,
+        quiet_seconds: float = QUIET_SECONDS,
+    ) -> None:
+        self.print, self.seconds, self.quiet_seconds = write, seconds, quiet_seconds
         self.shown_at = -np.inf
         self.pending: RunProgress | None = None
+        self.activity: Activity | None = None
+        self._ended = threading.Event()
+
+    def open(self) -> None:
+        self._ended.clear()
+        threading.Thread(target=self._break_silence, daemon=True).start()
+
+    def close(self) -> None:
+        self._ended.set()
+        self._flush()
 
     def show(self, progress: RunProgress) -> None:
         self.pending = progress
-        if time.monotonic() - self.shown_at >= self.seconds:
-            self.close()
+        if time.monotonic() - self.shown_at >= (self.quiet_seconds if progress.in_chunk else self.seconds):
+            self._flush()
 
     def message(self, text: str) -> None:
-        self.close()
-        self.write(text)
+        self._flush()
+        self.print(text)
 
-    def close(self) -> None:
+    @contextmanager
+    def busy(self, doing: str, done: str | None = None) -> Iterator[None]:
+        if done is not None:
+            self.message(f"{doing} ...")
+        self.activity = activity = Activity(doing)
+        try:
+            yield
+        finally:
+            self.activity = None
+        if done is not None:
+            self.message(f"{done} in {activity.seconds:.0f} s")
+
+    def stopping(self, text: str) -> None:
+        self.print(text)
+
+    def _flush(self) -> None:
         """Prints the line that is pending."""
         if self.pending is not None:
-            self.write(self.pending.line())
+            self.print(self.pending.line())
             self.pending, self.shown_at = None, time.monotonic()
+
+    def _break_silence(self) -> None:
+        """Prints for how long something has taken, again and again."""
+        said = time.monotonic()
+        while not self._ended.wait(min(1.0, self.quiet_seconds)):
+            activity = self.activity
+            if activity is None:
+                continue
+            said = max(said, activity.began, self.shown_at)
+            if time.monotonic() - said >= self.quiet_seconds:
+                said = time.monotonic()
+                self.print(activity.line())
 
 
 class LiveDisplay(LiveOutput, Display):
-    """Shows a table and a progress bar in place."""
+    """Shows a table and a progress bar in place, and below them what takes long and whether the run stops."""
 
     def __init__(self, console: Console, title: str) -> None:
-        super().__init__(console, f"{title}: compiling ...")
         self.title = title
+        self.progress: RunProgress | None = None
+        self.activity: Activity | None = None
+        self.is_told = False  # an activity that is shown from its beginning
+        self.stop_text = ""
+        self.live = Live(get_renderable=self._render, console=console, refresh_per_second=4)
+
+    def close(self) -> None:
+        self.activity, self.stop_text = None, ""
+        super().close()
 
     def show(self, progress: RunProgress) -> None:
+        self.progress = progress
+        self.live.refresh()
+
+    @contextmanager
+    def busy(self, doing: str, done: str | None = None) -> Iterator[None]:
+        self.activity, self.is_told = Activity(doing), done is not None or self.progress is None
+        try:
+            yield
+        finally:
+            self.activity = None
+
+    def stopping(self, text: str) -> None:
+        self.stop_text = text
+        self.live.refresh()
+
+    def _render(self) -> RenderableType:
+        rows: list[RenderableType] = [
+            Text(self.title) if self.progress is None else self._table(self.progress)
+        ]
+        if self.progress is not None:
+            bar = ProgressBar(total=1.0, completed=self.progress.share, width=60)
+            rows.append(Padding(bar, 0))  # which ends the line; the bar alone does not
+        activity = self.activity
+        if activity is not None and (self.is_told or activity.seconds >= SLOW_SECONDS):
+            rows.append(Text(activity.line()))
+        if self.stop_text:
+            rows.append(Text(self.stop_text, style="bold"))
+        return Group(*rows)
+
+    def _table(self, progress: RunProgress) -> Table:
         table = Table(title=self.title, title_justify="left")
         for name in progress.cells():
             table.add_column(name, justify="right")
         table.add_row(*progress.cells().values())
-        self.update(Group(table, ProgressBar(total=1.0, completed=progress.share, width=60)))
+        return table
 
 
 def display_for(console: Console, title: str) -> Display:
@@ -181,6 +301,12 @@ def duration(seconds: float | None, unknown: str = "-") -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}"
+
+
+def elapsed(seconds: float) -> str:
+    """Formats a time that has passed as minutes and seconds."""
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}:{rest:02}"
 
 
 def _number(value: float | None) -> str:

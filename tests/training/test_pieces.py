@@ -1,0 +1,93 @@
+"""Pieces of a chunk: their lengths change nothing, and a training continues from between two of them."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from emcts.runs.checkpoints import Checkpoints
+from emcts.training.progress import Piece
+from tests.agents.tiny import assert_equal, assert_same_progress, in_pieces, restored, trainer
+
+AGENTS = ("bdqn", pytest.param("e-az", marks=pytest.mark.long), pytest.param("e-mz", marks=pytest.mark.long))
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_lengths_of_pieces_change_nothing(agent: str) -> None:
+    one = trainer("deep-sea", agent)
+    whole, split = one.init(), one.init()
+    draw = np.random.default_rng(0)
+    for lengths in (lambda: 1, lambda: int(draw.integers(1, 40)), lambda: 10**9):
+        whole, expected = one.advance(whole)
+        split, found, pieces = in_pieces(one, split, lengths)
+        assert_equal(whole, split)
+        assert_same_progress(expected, found)
+        assert sum(piece.iterations for piece in pieces) == one.iterations_per_chunk
+        assert pieces[-1].env_steps == found.env_steps
+
+
+def test_a_piece_ends_where_learning_begins() -> None:
+    one = trainer("deep-sea", "bdqn")
+    warmup = one.learner.schedule.warmup_steps // one.learner.steps_per_iteration
+    state, _, (first, second) = in_pieces(one, one.init(), lambda: one.iterations_per_chunk)
+    assert (first.iterations, first.changes_pace, second.changes_pace) == (warmup - 1, True, False)
+    assert all(piece.is_finite for piece in (first, second))
+    assert len(in_pieces(one, state, lambda: one.iterations_per_chunk)[2]) == 1
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_training_continues_from_between_two_pieces(agent: str, tmp_path: Path) -> None:
+    one = trainer("deep-sea", agent)
+    checkpoints = Checkpoints(tmp_path)
+
+    def saved(state: Any, chunk: Any, piece: Piece) -> tuple[Any, Any]:
+        checkpoints.save(state, piece.env_steps, chunk=chunk)
+        found = restored(one, checkpoints)
+        assert found.env_steps == piece.env_steps
+        return found.state, found.chunk
+
+    lengths = itertools.cycle((3, 40))
+    whole, expected = one.advance(one.init())
+    split, found, pieces = in_pieces(one, one.init(), lambda: next(lengths), saved)
+    assert len(pieces) > 2
+    assert_equal(whole, split)
+    assert_same_progress(expected, found)
+    alone = checkpoints.restore(jax.eval_shape(one.init), shardings=one.shardings)
+    assert alone is not None
+    assert alone.chunk is None, "for one who wants the networks alone"
+
+
+def test_nothing_compiles_twice() -> None:
+    """Programs that were compiled ahead of time serve the first piece and the first evaluation."""
+    one = trainer("deep-sea", "bdqn", seeds=(5, 6))
+    compiled = []
+
+    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        if "backend_compile" in event:
+            compiled.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    state = one.init()
+    one._env_steps(state.log)
+    one.begin_chunk()
+    before = len(compiled)
+    for compile_now in one.compilations(state).values():
+        compile_now()
+    assert len(compiled) == before + 2
+    for _ in range(2):
+        state, _, pieces = in_pieces(one, state, lambda: 33)
+        assert len(pieces) > 2
+    assert len(compiled) == before + 2
+
+
+def test_a_chunk_is_ended_once_and_whole() -> None:
+    one = trainer("deep-sea", "bdqn")
+    state, chunk, piece = one.run_piece(one.init(), one.begin_chunk(), 2)
+    assert (piece.iterations, piece.is_last) == (2, False)
+    with pytest.raises(ValueError, match="2 of 100 iterations of the chunk are done"):
+        one.end_chunk(state, chunk)
+    with pytest.raises(ValueError, match="a piece of 0 iterations, of a chunk with 98 left"):
+        one.run_piece(state, chunk, 0)

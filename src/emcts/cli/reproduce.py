@@ -13,6 +13,7 @@ import tyro
 from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
+from rich.text import Text
 from tyro.conf import Positional
 
 from emcts.agents import catalogue as installed_agents
@@ -158,7 +159,7 @@ def _show(experiment: Experiment, folder: Results, console: Console, out: Path |
     drawing = experiment.draw_from(folder, out)
     tables = folder.read()
     for name, columns in experiment.shown.items():
-        if name in tables:
+        if tables.get(name):
             console.print(_printed(f"{experiment.title}: {name}", tables[name], columns))
     console.print(f"tables in {folder.folder}, figure {drawing}", markup=False, highlight=False)
 
@@ -167,9 +168,9 @@ def _printed(title: str, table: Table, columns: Sequence[str]) -> RichTable:
     shown = RichTable(box=box.SIMPLE, title=title, title_justify="left")
     columns = [name for name in columns or table[0] if name in table[0]]
     for name in columns:
-        shown.add_column(name.replace("_", " "), no_wrap=name == "label")
+        shown.add_column(Text(name.replace("_", " ")), no_wrap=name == "label")
     for row in table:
-        shown.add_row(*(_text(row[name]) for name in columns))
+        shown.add_row(*(Text(_text(row[name])) for name in columns))
     return shown
 
 

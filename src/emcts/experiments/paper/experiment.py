@@ -79,7 +79,13 @@ class Experiment:
 
     def draw_from(self, results: Results, out: Path | None = None) -> Path:
         """Draws the figure from the tables in the folder alone, into that folder or into another."""
-        figure = self.draw(results.read())
-        out = out or results.folder
+        tables, out = results.read(), out or results.folder
+        try:
+            figure = self.draw(tables)
+        except Exception as error:  # of tables that someone has changed; what is missing raises many kinds
+            raise ValueError(
+                f"the tables in {results.folder} cannot be drawn as {self.name} ({type(error).__name__}): "
+                "they were changed, or are of another experiment"
+            ) from error
         out.mkdir(parents=True, exist_ok=True)
         return write_png(figure, out / f"{self.name}.png")

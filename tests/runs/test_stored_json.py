@@ -121,6 +121,14 @@ def test_a_damaged_run_hides_no_other(
     assert "\n" not in str(caught.value)
 
 
+def test_a_return_of_rounding_is_shown_as_0(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = runs / "a" / "summary.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "mean_final_return": -9.63e-09}))
+    main(["runs", str(runs)])
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if f"{runs.name}/a" in line]
+    assert row.split("│")[6].strip() == "0"
+
+
 def test_names_are_shown_as_they_are(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Not as rich's markup, which would raise an error, or as commands to a terminal."""
     file = runs / "a" / "config.json"

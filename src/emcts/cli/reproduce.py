@@ -26,6 +26,7 @@ from emcts.experiments.setting_paths import STEPS
 from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.registry import lookup
 from emcts.runs.folder import Folder
+from emcts.runs.logging.metrics import readable
 from emcts.training.catalogue import Catalogue
 
 STORED = Path(__file__).parents[3] / "results"  # of a checkout, from which the package is installed
@@ -180,5 +181,5 @@ def _text(cell: Cell) -> str:
     if isinstance(cell, float):
         if 1e7 <= abs(cell) < math.inf:
             return f"{cell / 1e6:,.1f}M"
-        return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}"
+        return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{readable(cell):.3g}"
     return str(cell)

@@ -9,6 +9,7 @@ from rich.text import Text
 from tyro.conf import Positional
 
 from emcts.runs.folder import Status, find_runs, status
+from emcts.runs.logging.metrics import readable
 
 COLUMNS = ("run", "environment", "agent", "seeds", "steps", "return", "solved", "state")
 
@@ -52,7 +53,7 @@ def _row(one: Status) -> tuple[str, ...]:
         one.config.agent,
         str(seeds),
         f"{one.env_steps:,} of {total}",
-        "-" if one.mean_return is None else f"{one.mean_return:.3g}",
+        "-" if one.mean_return is None else f"{readable(one.mean_return):.3g}",
         f"{one.seeds_solved} of {seeds}",
         one.state,
     )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -142,11 +143,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 SMOKE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "table-1": (("--rows", "deep-sea-40-e-az"), ("E-AZ, RND", "perfect novelty")),
+    "table-1": (
+        ("--rows", "deep-sea-4-e-az"),
+        ("E-AZ, RND", "perfect novelty", "smoke test, steps to the first goal in Deep Sea 4 x 4: summary"),
+    ),
     "figure-4": ((), ("figure-4.png",)),
     "figure-3": ((), ("search", "UBE head")),
-    "figure-2-left": (("--agents", "bdqn", "--rows", "deep-sea-10-*"), ("BDQN",)),
-    "figure-2-right": (("--from-runs", "deep-sea-40-e-az-seeds-1000-1001"), ("average regret",)),
+    "figure-2-left": (("--agents", "bdqn", "--rows", "deep-sea-4-*"), ("BDQN",)),
+    "figure-2-right": (("--from-runs", "deep-sea-4-e-az-seeds-1000-1001"), ("average regret",)),
     "figure-2-middle": (("--agents", "bdqn"), ("BDQN",)),
 }
 """Options that leave few programs to compile, and what is printed: a run of table-1 is one of figure-2-right, too."""
@@ -167,6 +171,9 @@ def test_every_figure_of_deep_sea_as_a_smoke_test(
     out = output(capsys)
     for words in printed:
         assert words in out
+    assert re.search(r"(10|30|40|50) x |sea-(10|30|40|50)", out) is None, (
+        "nothing has a size that was not run"
+    )
     results = runs / "results" / name
     assert 5_000 < (results / f"{name}.png").stat().st_size < 300_000
     provenance = json.loads((results / "made.json").read_text())

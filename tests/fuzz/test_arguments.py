@@ -63,8 +63,8 @@ LINES: dict[str, tuple[str, ...]] = {
     "evaluat": ("evaluat runs/a", "--version", "-h train"),
 }
 WEIGHTS = {
-    "train": 5,
-    "resume": 2,
+    "train": 4,
+    "resume": 1,
     "evaluate": 3,
     "plot": 4,
     "runs": 3,

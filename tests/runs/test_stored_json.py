@@ -124,6 +124,8 @@ def test_a_damaged_run_hides_no_other(
 def test_a_return_of_rounding_is_shown_as_0(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = runs / "a" / "summary.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "mean_final_return": -9.63e-09}))
+    other = runs / "b" / "summary.json"
+    other.write_text(json.dumps({**json.loads(other.read_text()), "mean_final_return": 1}))
     main(["runs", str(runs)])
     (row,) = [line for line in capsys.readouterr().out.splitlines() if f"{runs.name}/a" in line]
     assert row.split("│")[6].strip() == "0"

@@ -18,18 +18,17 @@ from tyro.conf import Positional
 
 from emcts.agents import catalogue as installed_agents
 from emcts.cli.execution import train_specs
-from emcts.experiments.analysis.tables import Cell, Results, Table
+from emcts.experiments.analysis.tables import Cell, Results, Table, stored_results
 from emcts.experiments.executors.executor import ExecutorOptions, LoadCatalogue
 from emcts.experiments.paper import EXPERIMENTS
 from emcts.experiments.paper.experiment import Experiment
 from emcts.experiments.setting_paths import STEPS
+from emcts.experiments.sweeps.plan import stored_speeds
 from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.registry import lookup
 from emcts.runs.folder import Folder
 from emcts.runs.logging.metrics import readable
 from emcts.training.catalogue import Catalogue
-
-STORED = Path(__file__).parents[3] / "results"  # of a checkout, from which the package is installed
 
 
 @dataclass(frozen=True)
@@ -83,9 +82,9 @@ class ReproduceOptions:
         return Results((self.results or usual) / experiment.name)
 
     def stored_results(self, experiment: Experiment) -> Results:
-        """Returns the tables to draw from: the named or usual folder, or else those of the package's repository."""
+        """Returns the tables to draw from: the named or usual folder, or else those that come with the package."""
         here = self.results_of(experiment)
-        stored = Results(STORED / experiment.name)
+        stored = Results(stored_results() / experiment.name)
         return (
             stored if self.results is None and not here.folder.is_dir() and stored.folder.is_dir() else here
         )
@@ -141,6 +140,8 @@ def reproduce(options: ReproduceOptions, command: str, load: LoadCatalogue) -> N
             command,
             only_plan=options.plan,
             measure=options.measure,
+            # Stored rows of the same names have other settings than these.
+            stored=() if options.smoke or options.paper_settings else stored_speeds(stored_results()),
         )
         if result is None:
             return

@@ -5,6 +5,7 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,13 @@ class Results:
     def provenance(self) -> dict[str, Any]:
         """Returns the command that made the tables, and the runs that they are of."""
         return read_json(self.folder / PROVENANCE, dict[str, object])
+
+
+def stored_results() -> Path:
+    """Returns the folder of the results that come with the package: inside it, or that of its checkout."""
+    package = Path(str(resources.files("emcts")))
+    inside = package / "results"
+    return inside if inside.is_dir() else package.parents[1] / "results"
 
 
 def number(cell: Cell) -> float:

@@ -282,17 +282,17 @@ class SecretlyRandom(Corridor):
 
 
 class ForgetsTheKey(Corridor):
-    def step(self, state, action):
+    def step(self, state, action):  # type: ignore[override]
         return super().step(state, action, None)
 
 
 class AsksForMore(Corridor):
-    def init(self, key, size):
+    def init(self, key, size):  # type: ignore[override]
         return super().init(key)
 
 
 class NamesNothing(Corridor):
-    def legal(self):
+    def legal(self):  # type: ignore[override]
         return jnp.ones(3, bool)
 
 

@@ -2,13 +2,19 @@
 
 import json
 import os
+import re
+import shutil
 import signal
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from emcts.cli import main
+from emcts.experiments.analysis.tables import stored_results
 from tests.runs.toy import ToyTrainer
 
 
@@ -142,11 +148,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 SMOKE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "table-1": (("--rows", "deep-sea-40-e-az"), ("E-AZ, RND", "perfect novelty")),
+    "table-1": (
+        ("--rows", "deep-sea-4-e-az"),
+        ("E-AZ, RND", "perfect novelty", "smoke test, steps to the first goal in Deep Sea 4 x 4: summary"),
+    ),
     "figure-4": ((), ("figure-4.png",)),
     "figure-3": ((), ("search", "UBE head")),
-    "figure-2-left": (("--agents", "bdqn", "--rows", "deep-sea-10-*"), ("BDQN",)),
-    "figure-2-right": (("--from-runs", "deep-sea-40-e-az-seeds-1000-1001"), ("average regret",)),
+    "figure-2-left": (("--agents", "bdqn", "--rows", "deep-sea-4-*"), ("BDQN",)),
+    "figure-2-right": (("--from-runs", "deep-sea-4-e-az-seeds-1000-1001"), ("average regret",)),
     "figure-2-middle": (("--agents", "bdqn"), ("BDQN",)),
 }
 """Options that leave few programs to compile, and what is printed: a run of table-1 is one of figure-2-right, too."""
@@ -167,6 +176,9 @@ def test_every_figure_of_deep_sea_as_a_smoke_test(
     out = output(capsys)
     for words in printed:
         assert words in out
+    assert re.search(r"(10|30|40|50) x |sea-(10|30|40|50)", out) is None, (
+        "nothing has a size that was not run"
+    )
     results = runs / "results" / name
     assert 5_000 < (results / f"{name}.png").stat().st_size < 300_000
     provenance = json.loads((results / "made.json").read_text())
@@ -178,3 +190,72 @@ def test_stored_results_are_found_from_anywhere(capsys: pytest.CaptureFixture[st
     main(["reproduce", "figure-4", "--from-results"])
     assert Path("results/figure-4/figure-4.png").exists()
     assert "figure results/figure-4/figure-4.png" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.usefixtures("toys")
+def test_stored_results_inside_of_the_package_come_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a wheel has them, which knows no checkout."""
+    package = tmp_path / "site-packages" / "emcts"
+    tables = stored_results() / "figure-4"
+    monkeypatch.setattr("emcts.experiments.analysis.tables.resources.files", lambda name: package)
+    assert stored_results() == tmp_path / "results", "not inside"
+    shutil.copytree(tables, package / "results" / "figure-4")
+    assert stored_results() == package / "results"
+    main(["reproduce", "figure-4", "--from-results"])
+    assert Path("results/figure-4/figure-4.png").exists()
+
+
+@pytest.mark.long
+def test_a_wheel_has_the_stored_results(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    build = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-deps",
+        "--quiet",
+        "--wheel-dir",
+        str(tmp_path),
+        str(root),
+    ]
+    if subprocess.run(build, capture_output=True, check=False).returncode:
+        pytest.skip("the build backend cannot be installed here")
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.stat().st_size < 1_000_000
+    with zipfile.ZipFile(wheel) as content:
+        content.extractall(tmp_path / "installed")
+    assert not list((tmp_path / "installed").rglob("*.png"))
+    done = subprocess.run(
+        [sys.executable, "-m", "emcts", "reproduce", "table-1", "--from-results"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "installed")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"tables in {tmp_path / 'installed'}" in done.stdout
+    assert (tmp_path / "results" / "table-1" / "table-1.png").exists()
+
+
+@pytest.mark.usefixtures("toys")
+def test_the_plan_has_speeds_of_stored_results_on_such_a_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = {"row": "walk", "seeds": [0, 1], "env_steps": 1000, "seconds": 20.0, "device": "an abacus"}
+    slower = {**run, "row": "run", "seconds": 80.0, "device": "an engine"}
+    folder = tmp_path / "package" / "toy"
+    folder.mkdir(parents=True)
+    (folder / "made.json").write_text(json.dumps({"runs": [run, slower]}))
+    monkeypatch.setattr("emcts.cli.reproduce.stored_results", lambda: tmp_path / "package")
+    monkeypatch.setattr("emcts.experiments.executors.local.this_device", lambda: ("cpu", "an abacus"))
+    main(["reproduce", "toy", "--plan"])
+    out = output(capsys)
+    assert "steps/s of the stored results, made on an abacus: walk" in out
+    assert "0:00:50 and more" in out, "5 seeds of 1,000 steps at 100 steps a second"
+    assert "unknown: no speed is known for such a machine (an abacus): run; --plan --measure" in out
+    main(["reproduce", "toy", "--plan", "--paper-settings"])
+    assert "no speed is known for such a machine (an abacus): all rows" in output(capsys), "other settings"

@@ -73,6 +73,7 @@ def test_tasks_lists_them_all(capsys):
         (["run", "14 13", "--inputs", "5 x"], "'5 x' is no list of inputs"),
         (["run", "no-such-file"], "'no-such-file' is neither a file nor a list of words"),
         (["run", "14 13", "--task", "negat"], "did you mean 'negate'"),
+        (["run", "14 13", "--inputs", "5", "--task", "negat"], "did you mean 'negate'"),
         (["run", "14", "--word-size", "8"], "word_size 8 is out of range"),
         (["disassemble", "0 " * 14], "14 words is too long"),
         (["assemble", "no-such-file"], "No such file"),

@@ -1,5 +1,7 @@
 """One contract for every environment, and a broken environment for every rule of the contract."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -279,10 +281,70 @@ class SecretlyRandom(Corridor):
         return after, outcome.replace(reward=outcome.reward + noise)
 
 
+class ForgetsTheKey(Corridor):
+    def step(self, state, action):  # type: ignore[override]
+        return super().step(state, action, None)
+
+
+class AsksForMore(Corridor):
+    def init(self, key, size):  # type: ignore[override]
+        return super().init(key)
+
+
+class NamesNothing(Corridor):
+    def legal(self):  # type: ignore[override]
+        return jnp.ones(3, bool)
+
+
+class GymnasiumStep(Corridor):
+    def step(self, state, action, key):
+        after, outcome = super().step(state, action, key)
+        return after, outcome.reward, outcome.terminated, outcome.truncated, {}
+
+
+class OtherNames(Corridor):
+    """Arguments are given by position, and more may have defaults."""
+
+    def init(self, rng, size=3):
+        return super().init(rng)
+
+    def step(self, *everything):
+        return super().step(*everything)
+
+
+class NeverEnds(Corridor):
+    def step(self, state, action, key):
+        return super().step(state, jnp.int32(0), key)
+
+    def legal(self, state):
+        return jnp.ones(3, bool)
+
+
+def test_arguments_may_have_any_name():
+    assert check(OtherNames(), samples=1).ended == 8
+
+
+def test_episodes_that_do_not_end_are_warned_of():
+    with pytest.warns(UserWarning, match="no episode ended within 16 random steps"):
+        assert check(NeverEnds(), steps=16, samples=1).ended == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check(Corridor(), samples=1)
+        assert check_shortly(NeverEnds(), 15).ended == 0, "a training that is about to begin needs no warning"
+
+
 @pytest.mark.parametrize(
     ("broken", "rule", "hint"),
     [
         (NotAnEnvironment, "protocol", "NotAnEnvironment"),
+        (
+            ForgetsTheKey,
+            "arguments",
+            r"step takes \(state, action\), and is called as step\(state, action, key\)",
+        ),
+        (AsksForMore, "arguments", r"init takes \(key, size\).*missing a required argument: 'size'"),
+        (NamesNothing, "arguments", r"legal takes \(\), and is called as legal\(state\)"),
+        (GymnasiumStep, "types", "step returns 5 values"),
         (NoActions, "actions", "num_actions is 0"),
         (BranchesInPython, "jit", "traced"),
         (GrowingState, "types", "float32"),

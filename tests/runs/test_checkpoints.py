@@ -63,7 +63,7 @@ def assert_same(one, two):
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    checkpoints = Checkpoints(tmp_path_factory.mktemp("checkpoints"))
+    checkpoints = Checkpoints(tmp_path_factory.mktemp("checkpoints"), keep=3)
     for step in (1, 2, 3):
         checkpoints.save(mixed(step), step)
     return checkpoints.folder
@@ -72,7 +72,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def three(original: Path, tmp_path: Path) -> Checkpoints:
     """Checkpoints at steps 1, 2 and 3, each of its own state."""
-    return Checkpoints(Path(shutil.copytree(original, tmp_path / "checkpoints")))
+    return Checkpoints(Path(shutil.copytree(original, tmp_path / "checkpoints")), keep=3)
 
 
 def test_every_kind_of_leaf_comes_back(three: Checkpoints) -> None:
@@ -94,6 +94,44 @@ def test_a_restored_state_can_be_donated(tmp_path: Path) -> None:
         assert restored is not None
         state, _ = trainer.advance(restored.state)
         assert_same(state, trainer.advance(trainer.init())[0])
+
+
+def mostly_zeros(kind: str) -> dict[str, jax.Array]:
+    """Arrays as a replay and tables have them: filled from the front, here and there, nowhere, and negative zeros."""
+    draw = np.random.default_rng(0)
+    ring = np.zeros((2, 5000, 3), kind)
+    ring[:, :40] = draw.integers(0, 2, (2, 40, 3)).astype(kind)
+    table = np.zeros(100_003, kind)
+    table[[5, 50_000, 100_002]] = 1
+    signs = np.zeros((40, 1000), np.float32)
+    signs[7, 3] = -0.0
+    arrays = {"ring": ring, "table": table, "nothing": np.zeros((300, 300), kind), "signs": signs}
+    full = {"full": draw.normal(size=(200, 200)).astype(np.float32)}
+    return {name: jnp.asarray(array) for name, array in {**arrays, **full}.items()}
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "uint8", "int32", "bool"])
+def test_zeros_take_no_space_and_come_back(tmp_path: Path, kind: str) -> None:
+    state, checkpoints = mostly_zeros(kind), Checkpoints(tmp_path)
+    path = checkpoints.save(state, 1)
+    stored = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    assert stored < state["full"].nbytes + 100_000 < sum(array.nbytes for array in state.values())
+    restored = checkpoints.restore(state)
+    assert restored is not None
+    assert_same(restored.state, state)
+    assert np.signbit(restored.state["signs"]).sum() == 1
+
+
+def test_a_checkpoint_with_all_its_zeros_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As versions wrote it that left out none."""
+    state, checkpoints = mostly_zeros("float32"), Checkpoints(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "pack", lambda array: None)
+        path = checkpoints.save(state, 1)
+    assert "blocks" not in (path / "manifest.json").read_text()
+    restored = checkpoints.restore(state)
+    assert restored is not None
+    assert_same(restored.state, state)
 
 
 def test_nothing_saved_is_nothing_restored(tmp_path: Path) -> None:
@@ -271,10 +309,10 @@ def test_too_little_space_is_noticed_before_anything_is_written(
     three: Checkpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("emcts.runs.checkpoints.shutil.disk_usage", lambda _: SimpleNamespace(free=2_000_000))
-    three.save({"small": jnp.zeros(400_000)}, 4)
+    three.save({"small": jnp.ones(400_000)}, 4)
     monkeypatch.setattr("emcts.runs.checkpoints._write_arrays", None)
     with pytest.raises(DiskFull, match="it takes 4 MB, 2 are free"):
-        three.save({"big": jnp.zeros(1_000_000)}, 5)
+        three.save({"big": jnp.ones(1_000_000)}, 5)
     assert three.steps() == [2, 3, 4]
 
 

@@ -6,10 +6,11 @@ import matplotlib.image
 import numpy as np
 import pytest
 from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
 
 from emcts.envs.deep_sea.render import heat_maps
 from emcts.runs.config import Config
-from emcts.runs.figure import _norm, draw_comparison, draw_run, write_png
+from emcts.runs.figure import _norm, draw_comparison, draw_maps, draw_run, write_png
 from emcts.runs.folder import Folder
 from emcts.runs.logging.maps import MapHistory
 from emcts.runs.logging.metrics import MetricsLine
@@ -39,6 +40,18 @@ def test_a_run_is_drawn_with_its_maps(folder: Folder, tmp_path: Path) -> None:
     drawn = draw_run(folder, tmp_path / "maps.png")
     assert drawn.read_bytes().startswith(b"\x89PNG")
     assert plain < drawn.stat().st_size < 300_000
+
+
+def test_maps_say_what_happened(folder: Folder) -> None:
+    history = MapHistory.read(folder.path / "maps.npz")
+    for step in (10, 20):
+        history = history.add(step, {"visits": np.full((2, 5, 5), step)})
+    folder.metrics.append([{"seed": 0, "env_steps": 20, "first_reward_step": 14}])
+    folder.metrics.append([{"seed": 7, "env_steps": 20, "solved_step": 9}])
+    figure = Figure()
+    draw_maps(figure, history, folder)
+    titles = [axis.get_title() for axis in figure.axes if axis.get_title()]
+    assert titles == ["10 steps\n", "20 steps\nfirst reward"], "of the seed that is drawn"
 
 
 def test_runs_are_compared(folder: Folder, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from emcts.experiments.sweeps.job import Job
 from emcts.runs.drive import drive
 from emcts.runs.folder import Folder
 from emcts.runs.logging.display import display_for
-from emcts.runs.logging.metrics import LatestMetrics, is_solved
+from emcts.runs.logging.metrics import LatestMetrics, is_solved, readable
 
 
 def demo(*, size: int = 20, seeds: int = 4, steps: int = 6000, out: Path = Path("demo")) -> None:
@@ -70,7 +70,7 @@ def _table(settings: Demo, folders: dict[str, Folder]) -> Table:
                 LABELS[agent],
                 f"{metrics['states_discovered']:.0f} of {states}",
                 *(_step(metrics.get(name)) for name in ("first_reward_step", "solved_step")),
-                f"{metrics['return']:.3f}",
+                f"{readable(round(metrics['return'], 3)):.3f}",
             )
     return table
 

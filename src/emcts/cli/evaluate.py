@@ -15,6 +15,7 @@ from emcts.agents import catalogue as installed_agents
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.config import stored_settings
 from emcts.runs.folder import Folder
+from emcts.runs.logging.metrics import readable
 from emcts.runs.provenance import provenance
 
 
@@ -93,7 +94,7 @@ def _table(title: str, seeds: Sequence[int], results: Mapping[str, np.ndarray]) 
 
 def _mean_and_error(values: np.ndarray) -> str:
     error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
-    return f"{values.mean():.4g} ± {error:.2g}"
+    return f"{readable(float(values.mean())):.4g} ± {error:.2g}"
 
 
 COMMANDS = evaluate

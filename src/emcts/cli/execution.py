@@ -10,7 +10,7 @@ from rich.table import Table
 from emcts.experiments.executors import make_executor
 from emcts.experiments.executors.executor import ExecutorOptions, LoadCatalogue, SweepRequest, SweepResult
 from emcts.experiments.sweeps.job import Job, jobs
-from emcts.experiments.sweeps.plan import PlannedRun, measure_speed, plan
+from emcts.experiments.sweeps.plan import PlannedRun, StoredSpeed, measure_speed, plan
 from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.runs.logging.display import duration
 
@@ -26,8 +26,12 @@ def train_specs(
     *,
     only_plan: bool,
     measure: bool = False,
+    stored: Sequence[StoredSpeed] = (),
 ) -> SweepResult | None:
-    """Shows the plan and, unless that is all, trains what is not over. A signal exits with its exit code."""
+    """Shows the plan and, unless that is all, trains what is not over. A signal exits with its exit code.
+
+    `stored` are speeds of runs of the specs on any machine; those of such a machine are used.
+    """
     if measure and not (only_plan and options.on == ExecutorOptions.on):
         raise ValueError("--measure is for a plan of this machine: add --plan, and leave out --on")
     catalogue = load()
@@ -39,11 +43,11 @@ def train_specs(
     with make_executor(options) as executor:
         kind, device = executor.device()
         found = jobs(specs, out, catalogue, kind)
-        planned = plan(found, catalogue, device, measure=measured if measure else None)
+        planned = plan(found, catalogue, device, measure=measured if measure else None, stored=stored)
         console.print(_plan_table(f"{title}, on {device}", planned))
         if only_plan:
-            if not measure and any(one.seconds is None for one in planned):
-                console.print("unknown: not measured on such a machine yet; --plan --measure times it")
+            for note in _notes(planned, device):
+                console.print(note, markup=False, highlight=False, soft_wrap=True)
             return None
         result = executor.run(SweepRequest(planned, load, console, command, options.loggers))
     for run, problem in result.problems.items():
@@ -74,6 +78,21 @@ def _plan_table(title: str, planned: Sequence[PlannedRun]) -> Table:
     left = f"{sum(one.steps_left for one in planned):,}"
     table.add_row("all", str(len(planned)), "", "", left, "", *_time_and_disk(planned))
     return table
+
+
+def _notes(planned: Sequence[PlannedRun], device: str) -> list[str]:
+    """Returns where the speeds come from, a line for each source."""
+    notes = []
+    for source in dict.fromkeys(one.source for one in planned if one.steps_left):
+        rows = list(dict.fromkeys(one.job.spec.name for one in planned if one.source == source))
+        which = "all rows" if len(rows) == len({one.job.spec.name for one in planned}) else ", ".join(rows)
+        if source is None:
+            notes.append(
+                f"unknown: no speed is known for such a machine ({device}): {which}; --plan --measure times it"
+            )
+        else:
+            notes.append(f"steps/s {source.format(device=device)}: {which}")
+    return notes
 
 
 def _time_and_disk(planned: Sequence[PlannedRun]) -> tuple[str, str]:

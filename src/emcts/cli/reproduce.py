@@ -13,21 +13,22 @@ import tyro
 from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
+from rich.text import Text
 from tyro.conf import Positional
 
 from emcts.agents import catalogue as installed_agents
 from emcts.cli.execution import train_specs
-from emcts.experiments.analysis.tables import Cell, Results, Table
+from emcts.experiments.analysis.tables import Cell, Results, Table, stored_results
 from emcts.experiments.executors.executor import ExecutorOptions, LoadCatalogue
 from emcts.experiments.paper import EXPERIMENTS
 from emcts.experiments.paper.experiment import Experiment
 from emcts.experiments.setting_paths import STEPS
+from emcts.experiments.sweeps.plan import stored_speeds
 from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.registry import lookup
 from emcts.runs.folder import Folder
+from emcts.runs.logging.metrics import readable
 from emcts.training.catalogue import Catalogue
-
-STORED = Path(__file__).parents[3] / "results"  # of a checkout, from which the package is installed
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,9 @@ class ReproduceOptions:
         return Results((self.results or usual) / experiment.name)
 
     def stored_results(self, experiment: Experiment) -> Results:
-        """Returns the tables to draw from: the named or usual folder, or else those of the package's repository."""
+        """Returns the tables to draw from: the named or usual folder, or else those that come with the package."""
         here = self.results_of(experiment)
-        stored = Results(STORED / experiment.name)
+        stored = Results(stored_results() / experiment.name)
         return (
             stored if self.results is None and not here.folder.is_dir() and stored.folder.is_dir() else here
         )
@@ -139,6 +140,8 @@ def reproduce(options: ReproduceOptions, command: str, load: LoadCatalogue) -> N
             command,
             only_plan=options.plan,
             measure=options.measure,
+            # Stored rows of the same names have other settings than these.
+            stored=() if options.smoke or options.paper_settings else stored_speeds(stored_results()),
         )
         if result is None:
             return
@@ -158,7 +161,7 @@ def _show(experiment: Experiment, folder: Results, console: Console, out: Path |
     drawing = experiment.draw_from(folder, out)
     tables = folder.read()
     for name, columns in experiment.shown.items():
-        if name in tables:
+        if tables.get(name):
             console.print(_printed(f"{experiment.title}: {name}", tables[name], columns))
     console.print(f"tables in {folder.folder}, figure {drawing}", markup=False, highlight=False)
 
@@ -167,9 +170,9 @@ def _printed(title: str, table: Table, columns: Sequence[str]) -> RichTable:
     shown = RichTable(box=box.SIMPLE, title=title, title_justify="left")
     columns = [name for name in columns or table[0] if name in table[0]]
     for name in columns:
-        shown.add_column(name.replace("_", " "), no_wrap=name == "label")
+        shown.add_column(Text(name.replace("_", " ")), no_wrap=name == "label")
     for row in table:
-        shown.add_row(*(_text(row[name]) for name in columns))
+        shown.add_row(*(Text(_text(row[name])) for name in columns))
     return shown
 
 
@@ -179,5 +182,5 @@ def _text(cell: Cell) -> str:
     if isinstance(cell, float):
         if 1e7 <= abs(cell) < math.inf:
             return f"{cell / 1e6:,.1f}M"
-        return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}"
+        return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{readable(cell):.3g}"
     return str(cell)

@@ -10,6 +10,7 @@ from tyro.conf import Positional
 
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.folder import Folder, Status, find_runs, status
+from emcts.runs.logging.metrics import readable
 
 COLUMNS = ("run", "environment", "agent", "seeds", "steps", "return", "solved", "state")
 
@@ -55,7 +56,7 @@ def _row(one: Status) -> tuple[str, ...]:
         one.config.agent,
         str(seeds),
         f"{max(one.env_steps, saved):,} of {total}",
-        "-" if one.mean_return is None else f"{one.mean_return:.3g}",
+        "-" if one.mean_return is None else f"{readable(one.mean_return):.3g}",
         f"{one.seeds_solved} of {seeds}",
         one.state,
     )

@@ -11,6 +11,7 @@ from tyro.conf import Positional
 
 from emcts.envs import subleq
 from emcts.envs.subleq.execution import MAX_CYCLES, Step
+from emcts.registry import lookup
 
 
 def run(
@@ -38,6 +39,7 @@ def run(
     words = _words(program, word_size)
     numbers = tuple(_numbers(" ".join(inputs), "no list of inputs such as '5 6 7'"))
     if task is not None:
+        lookup(subleq.TASKS, task, "task")
         numbers = numbers or subleq.examples(task, word_size)[0][0]
     execution = subleq.execute(words, numbers, word_size=word_size, max_cycles=max_cycles, signed=signed)
     if trace:

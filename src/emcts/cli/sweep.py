@@ -28,6 +28,7 @@ from emcts.experiments.sweeps.grid import Grid, Sweep, run_specs, slug
 from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.runs.config import flat, plain
 from emcts.runs.folder import file_name, status
+from emcts.runs.logging.metrics import readable
 from emcts.training.catalogue import Catalogue
 
 
@@ -179,7 +180,7 @@ def _results(specs: Sequence[RunSpec], out: Path) -> Table:
             spec.name,
             str(len(seeds)),
             f"{max((seed['env_steps'] for seed in seeds), default=0):,}",
-            f"{np.mean(returns):.3g}" if returns else "-",
+            f"{readable(float(np.mean(returns))):.3g}" if returns else "-",
             f"{np.mean(first):,.0f} ({len(first)} of {len(seeds)})" if first else "-",
             f"{solved} of {len(seeds)}",
             ", ".join(states) or "not begun",

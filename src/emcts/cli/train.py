@@ -180,7 +180,7 @@ def _plan_table(plan: RunPlan) -> Table:
         "steps": f"{plan.total_steps:,} of each of {plan.seeds} seeds",
         "parameters": f"{plan.parameters:,} of each seed",
         "memory": f"{plan.state_bytes / mebibyte:,.1f} MiB, of these {plan.replay_bytes / mebibyte:,.1f} the replay",
-        "disk": f"{plan.disk_bytes / mebibyte:,.1f} MiB, with {plan.checkpoints} checkpoints",
+        "disk": f"at most {plan.disk_bytes / mebibyte:,.1f} MiB, with {plan.checkpoints} checkpoints",
         "compiling": duration(plan.compile_seconds),
         "training": f"{plan.steps_per_second:,.0f} steps a second, all seeds together",
         "evaluation": f"{plan.evaluation_seconds:,.1f} s each, {plan.evaluations:,} times; before anything is learned",

@@ -5,8 +5,10 @@ emcts.envs.check(env)     # raises ContractError, which names the rule that is b
 
 import dataclasses
 import functools
+import inspect
 import os
 import traceback
+import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -31,6 +33,7 @@ from emcts.types import Key
 SHORT_EPISODES, SHORT_STEPS = 8, 128  # of a check before a training
 SHORT_BYTES = 2**27  # of its states and observations
 NOT_USER_CODE = ("site-packages", os.path.dirname(os.path.dirname(__file__)), os.path.dirname(os.__file__))
+ARGUMENTS = {"init": ("key",), "step": ("state", "action", "key"), "observe": ("state",), "legal": ("state",)}
 TOLERANCE = 1e-5  # compiled and plain arithmetic may round differently
 
 Result = TypeVar("Result")
@@ -70,7 +73,19 @@ def check(
     Each episode has `steps` steps, within which it should end. `samples` transitions are repeated one by one, compiled
     and not. `resets=True` is for environments that reset in `step`, as `auto_reset` does: they do not absorb.
     An environment whose steps run in Python on the host is stepped once from each state, and counts as random.
+    If no episode ended, a warning says that the rules about ends were not checked.
     """
+    checked = _check(env, key=key, episodes=episodes, steps=steps, samples=samples, resets=resets)
+    if not checked.ended:
+        warnings.warn(
+            f"no episode ended within {steps} random steps, so the rules about ends were not checked: raise steps, "
+            "or make sure that the environment ends its episodes",
+            stacklevel=2,
+        )
+    return checked
+
+
+def _check(env: object, *, key: Key | None, episodes: int, steps: int, samples: int, resets: bool) -> Checked:
     key = jax.random.key(0) if key is None else key
     env = check_types(env)
     run = compiled_rollout(env)
@@ -105,7 +120,7 @@ def check_shortly(env: object, max_steps: int) -> Checked:
     shapes = jax.tree.leaves((state, state, jax.eval_shape(env.observe, state)))
     size = SHORT_EPISODES * sum(leaf.size * leaf.dtype.itemsize for leaf in shapes)
     steps = max(2, min(max_steps + 1, SHORT_STEPS, SHORT_BYTES // size))
-    return check(env, episodes=SHORT_EPISODES, steps=steps, samples=1)
+    return _check(env, key=None, episodes=SHORT_EPISODES, steps=steps, samples=1, resets=False)
 
 
 def _is_observation(seen: object) -> bool:
@@ -123,14 +138,22 @@ def check_types(env: object) -> Environment[PyTree]:
     count, key = env.num_actions, jax.random.key(0)
     if not isinstance(count, int) or count < 1:
         raise ContractError("actions", f"num_actions is {count!r}, not a positive Python integer")
+    for name, arguments in ARGUMENTS.items():
+        _check_arguments(name, getattr(env, name), arguments)
     try:
         start = jax.eval_shape(env.init, key)
         action = jax.ShapeDtypeStruct((), jnp.int32)
-        after, outcome = jax.eval_shape(env.step, start, action, key)
+        stepped = jax.eval_shape(env.step, start, action, key)
+        if not isinstance(stepped, tuple) or len(stepped) != 2:
+            returned = f"{len(stepped)} values" if isinstance(stepped, tuple) else type(stepped).__name__
+            raise ContractError("types", f"step returns {returned}, not a state and an Outcome")
+        after, outcome = stepped
         seen, seen_after = jax.eval_shape(env.observe, start), jax.eval_shape(env.observe, after)
         legal = jax.eval_shape(env.legal, start)
     except jax.errors.JAXTypeError as error:
         raise ContractError("jit", f"it cannot be traced. {str(error).splitlines()[0]}") from error
+    except ContractError:
+        raise
     except Exception as error:  # code of the environment may raise anything
         message = " ".join(str(error).split())
         raise ContractError("runs", f"{type(error).__name__}: {message}{_place(error)}") from error
@@ -149,6 +172,20 @@ def check_types(env: object) -> Environment[PyTree]:
         if _types(value) != wanted[name]:
             raise ContractError("types", f"{name} is {_types(value)}, not {wanted[name]}")
     return env
+
+
+def _check_arguments(name: str, call: Callable[..., object], wanted: tuple[str, ...]) -> None:
+    """A member takes its arguments by position, whatever it calls them."""
+    try:
+        signature = inspect.signature(call)
+    except (TypeError, ValueError):  # some callables have none
+        return
+    try:
+        signature.bind(*wanted)
+    except TypeError as error:
+        raise ContractError(
+            "arguments", f"{name} takes {signature}, and is called as {name}({', '.join(wanted)}): {error}"
+        ) from None
 
 
 def _place(error: Exception) -> str:

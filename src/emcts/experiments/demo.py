@@ -72,7 +72,7 @@ def draw(folders: Sequence[Folder], out: Path) -> Path:
     draw_curves(curves, folders, each_seed=True)
     for part, folder, history in zip(maps, folders, histories, strict=True):
         part.suptitle(f"{LABELS[folder.config().agent]}, cell by cell")
-        draw_maps(part, history, folder.config().seeds[0])
+        draw_maps(part, history, folder)
     return write_png(figure, out)
 
 

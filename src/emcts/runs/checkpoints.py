@@ -1,10 +1,11 @@
 """Checkpoints: complete training states in a folder, verified when they are read.
 
 A checkpoint is a folder `step-<env steps>` with the arrays, written by orbax, and `manifest.json`, which describes the
-arrays and has the checksum of every file, and of itself. It is written under another name and renamed when it is
-complete. Whatever goes wrong when one is read is damage, after which an older one is read. Where several processes
-train a run, each writes the shards of its devices, and the leader does everything else. One that is written in the
-middle of a chunk of training has the arrays of the chunk too, so that the chunk can be continued.
+arrays and has the checksum of every file, and of itself. Arrays are written without their blocks of zeros: most of a
+replay is empty for long. A checkpoint is written under another name and renamed when it is complete. Whatever goes
+wrong when one is read is damage, after which an older one is read. Where several processes train a run, each writes
+the shards of its devices, and the leader does everything else. One that is written in the middle of a chunk of training
+has the arrays of the chunk too, so that the chunk can be continued.
 """
 
 import json
@@ -13,11 +14,11 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import jax
 import numpy as np
@@ -29,6 +30,7 @@ from emcts.runs.config import RunIdentity
 from emcts.runs.files import DiskFull, is_full_disk, make_folder, remove, sync, write_atomically
 from emcts.runs.leaves import Leaf, arrays_of, describe, from_host, refuse_mismatch
 from emcts.runs.stored_json import check, from_json, read_bounded, to_json
+from emcts.runs.zero_blocks import Packed, pack, unpack
 
 PARTIAL = ".partial-"
 STEP = re.compile(r"step-([0-9]{12,18})")
@@ -38,17 +40,21 @@ STATE, CHUNK = "state", "chunk"  # the beginnings of the names of arrays
 SPARE = 1.1  # of the bytes of the arrays, for what orbax writes around them
 
 
+ToStore = jax.Array | np.ndarray | Packed
+
+
 class Damaged(ValueError):
     """The files of a checkpoint are not those that were written."""
 
 
 class StoredLeaf(TypedDict):
-    """A `Leaf` in JSON."""
+    """A `Leaf` in JSON. An array of which only some blocks are stored has their number."""
 
     path: str
     shape: list[int]
     dtype: str
     key_type: str | None
+    blocks: NotRequired[int]
 
 
 class Manifest(TypedDict):
@@ -94,7 +100,7 @@ class Checkpoints:
     """Keeps the last `keep` checkpoints, and the one of highest score."""
 
     folder: Path
-    keep: int = 3
+    keep: int = 2
 
     def steps(self) -> list[int]:
         """Returns the env steps of the checkpoints in order, damaged or not."""
@@ -175,12 +181,13 @@ class Checkpoints:
         identity: RunIdentity | None,
         chunk: PyTree | None = None,
     ) -> Path:
-        leaves, arrays = [*describe(state, STATE), *describe(chunk, CHUNK)], arrays_of((state, chunk))
+        leaves = [*describe(state, STATE), *describe(chunk, CHUNK)]
+        arrays = list(map(_to_store, leaves, arrays_of((state, chunk))))
         partial = self.folder / f"{PARTIAL}{path.name}"
         if process_group.is_leader():
             make_folder(self.folder.parent, self.folder.name)
             self._clear_partial()
-            _check_space(self.folder, sum(array.nbytes for array in arrays))
+            _check_space(self.folder, sum(map(_nbytes, arrays)))
             partial.mkdir()
         process_group.wait_for_all(f"begin {path.name}")
         try:
@@ -190,7 +197,7 @@ class Checkpoints:
                     "env_steps": env_steps,
                     "score": score,
                     "identity": identity,
-                    "leaves": [_stored(leaf) for leaf in leaves],
+                    "leaves": list(map(_stored, leaves, arrays)),
                     "files": _sums(partial),
                 }
                 write_atomically(partial / "manifest.json", _sealed(manifest))
@@ -250,7 +257,8 @@ def _read(path: Path, state: Template, chunk: Callable[[], Template] | None) -> 
     for name, (template, found) in wanted.items():
         refuse_mismatch(found, template.like, name)
     with _damage(path):
-        arrays = dict(zip((leaf.path for leaf in leaves), _read_arrays(path / "arrays", leaves), strict=True))
+        read = _read_arrays(path / "arrays", manifest["leaves"])
+        arrays = dict(zip((leaf.path for leaf in leaves), read, strict=True))
         trees = {
             name: from_host(template.like, found, [arrays[leaf.path] for leaf in found], template.shardings)
             for name, (template, found) in wanted.items()
@@ -296,8 +304,29 @@ def _checksum(manifest: Mapping[str, object]) -> int:
     return zlib.crc32(json.dumps(manifest, sort_keys=True).encode())
 
 
-def _stored(leaf: Leaf) -> StoredLeaf:
-    return {"path": leaf.path, "shape": list(leaf.shape), "dtype": leaf.dtype, "key_type": leaf.key_type}
+def _stored(leaf: Leaf, array: ToStore) -> StoredLeaf:
+    stored: StoredLeaf = {
+        "path": leaf.path,
+        "shape": list(leaf.shape),
+        "dtype": leaf.dtype,
+        "key_type": leaf.key_type,
+    }
+    if isinstance(array, Packed):
+        stored["blocks"] = len(array.places)
+    return stored
+
+
+def _to_store(leaf: Leaf, array: jax.Array | np.ndarray) -> ToStore:
+    """Returns an array on the host, packed if it has many zeros; where several processes have parts of it, as it is."""
+    if not process_group.is_single() or leaf.key_type is not None:
+        return array
+    on_host = np.asarray(array)
+    packed = pack(on_host)
+    return on_host if packed is None else packed
+
+
+def _nbytes(array: ToStore) -> int:
+    return array.blocks.nbytes + array.places.nbytes if isinstance(array, Packed) else array.nbytes
 
 
 def _check_space(folder: Path, wanted: int) -> None:
@@ -309,23 +338,42 @@ def _check_space(folder: Path, wanted: int) -> None:
         )
 
 
-def _write_arrays(path: Path, arrays: list[jax.Array | np.ndarray]) -> None:
+def _write_arrays(path: Path, arrays: Sequence[ToStore]) -> None:
+    named: dict[str, jax.Array | np.ndarray] = {}
+    for index, array in enumerate(arrays):
+        if isinstance(array, Packed):
+            named |= {f"{index:05}-blocks": array.blocks, f"{index:05}-places": array.places}
+        else:
+            named[f"{index:05}"] = array
     # Orbax refuses arrays without elements; the manifest has their shapes.
-    named = {f"{index:05}": array for index, array in enumerate(arrays) if array.size}
+    named = {name: array for name, array in named.items() if array.size}
     with _orbax() as checkpointer:
         checkpointer.save(path.absolute(), args=ocp.args.PyTreeSave(named))
 
 
-def _read_arrays(path: Path, leaves: list[Leaf]) -> list[np.ndarray]:
-    named = {
-        f"{index:05}": ocp.RestoreArgs(np.ndarray) for index, leaf in enumerate(leaves) if all(leaf.shape)
-    }
+def _read_arrays(path: Path, leaves: Sequence[StoredLeaf]) -> list[np.ndarray]:
+    names = [name for index, leaf in enumerate(leaves) for name in _names(index, leaf)]
+    named = dict.fromkeys(names, ocp.RestoreArgs(np.ndarray))
     with _orbax() as checkpointer:
         stored = checkpointer.restore(path.absolute(), args=ocp.args.PyTreeRestore(restore_args=named))
     return [
-        np.asarray(stored[f"{index:05}"]) if all(leaf.shape) else np.zeros(leaf.shape, leaf.dtype)
+        _read_array(leaf, [np.asarray(stored[name]) for name in _names(index, leaf)])
         for index, leaf in enumerate(leaves)
     ]
+
+
+def _names(index: int, leaf: StoredLeaf) -> list[str]:
+    """Returns the arrays that orbax has of a leaf."""
+    if "blocks" in leaf:
+        return [f"{index:05}-blocks", f"{index:05}-places"] if leaf["blocks"] else []
+    return [f"{index:05}"] if all(leaf["shape"]) else []
+
+
+def _read_array(leaf: StoredLeaf, parts: Sequence[np.ndarray]) -> np.ndarray:
+    shape = tuple(leaf["shape"])
+    if not parts:
+        return np.zeros(shape, leaf["dtype"])
+    return unpack(Packed(*parts), shape, leaf["dtype"]) if "blocks" in leaf else parts[0]
 
 
 @contextmanager

@@ -43,7 +43,7 @@ class CheckpointSchedule:
 
     seconds: float = 120.0
     chunks: int | None = None
-    keep: int = 3
+    keep: int = 2
 
     def __post_init__(self) -> None:
         if not 0 < self.seconds < math.inf:

@@ -31,7 +31,8 @@ class Curve:
     def standard_error(self) -> Float[np.ndarray, "T"]:
         """The standard error of the mean; 0 where fewer than two seeds reported."""
         count = np.isfinite(self.values).sum(axis=0)
-        squares = np.nansum((self.values - self.mean[None]) ** 2, axis=0)
+        with np.errstate(over="ignore"):  # of huge numbers the error is infinite
+            squares = np.nansum((self.values - self.mean[None]) ** 2, axis=0)
         return np.sqrt(squares / np.maximum(count - 1, 1) / count)
 
 

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure, SubFigure
 from emcts.runs.curves import CURVES, Curve, curve
 from emcts.runs.files import write_atomically
 from emcts.runs.folder import Folder
-from emcts.runs.logging.maps import MapHistory
+from emcts.runs.logging.maps import MapHistory, moments_of
+from emcts.runs.logging.metrics import with_lines
 
 MAX_PNG_BYTES = 300_000
 RESOLUTIONS = (150, 100, 72, 50)  # dots per inch, tried in this order
@@ -43,7 +44,7 @@ def draw_run(folder: Folder, out: Path) -> Path:
         return _save(figure, out)
     grid = figure.add_gridspec(2, 1, height_ratios=[1, 0.8 * rows])
     draw_curves(figure.add_subfigure(grid[0]), [folder], each_seed=True)
-    draw_maps(figure.add_subfigure(grid[1]), history, folder.config().seeds[0])
+    draw_maps(figure.add_subfigure(grid[1]), history, folder)
     return _save(figure, out)
 
 
@@ -85,16 +86,21 @@ def _draw_curve(axis: Axes, one: Curve, label: str, each_seed: bool) -> None:
         axis.fill_between(one.env_steps, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
 
 
-def draw_maps(figure: Figure | SubFigure, history: MapHistory, seed: int) -> None:
-    """Draws the maps of the first seed, a row per map, at several times of the training."""
-    times = np.unique(np.linspace(0, len(history.env_steps) - 1, MAP_TIMES).round().astype(int))
+def draw_maps(figure: Figure | SubFigure, history: MapHistory, folder: Folder) -> None:
+    """Draws the maps of the first seed of a run, a row per map, at moments and other times of the training."""
+    seed = folder.config().seeds[0]
+    shown_at = history.chosen(MAP_TIMES, moments_of(with_lines({}, folder.metrics.read()).get(seed, {})))
+    times = list(shown_at)
     axes = figure.subplots(len(history.maps), len(times), squeeze=False)
     for row, (name, maps) in zip(axes, history.maps.items(), strict=True):
         shown = np.ma.masked_invalid(maps[times, 0])
         norm = _norm(shown)
         for axis, time, values in zip(row, times, shown, strict=True):
             image = axis.imshow(values, cmap="viridis", interpolation="nearest", norm=norm)
-            axis.set(title=f"{history.env_steps[time]:,} steps", xticks=[], yticks=[])
+            title = f"{history.env_steps[time]:,} steps"
+            axis.set(
+                title=f"{title}\n{shown_at[time]}" if any(shown_at.values()) else title, xticks=[], yticks=[]
+            )
         row[0].set_ylabel(f"{name}, seed {seed}")
         figure.colorbar(image, ax=list(row), shrink=0.85)
 

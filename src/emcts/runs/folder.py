@@ -214,13 +214,14 @@ def status(folder: Folder) -> Status:
     """Reads the status of a run from its files alone."""
     config, summary = folder.config(), folder.summary()
     env_steps = max((seed["env_steps"] for seed in summary.get("seeds", [])), default=0)
+    mean = summary.get("mean_final_return")
     total = config.total_env_steps or summary.get("total_env_steps")
     return Status(
         path=folder.path,
         config=config,
         env_steps=env_steps,
         total_env_steps=total,
-        mean_return=summary.get("mean_final_return"),
+        mean_return=None if mean is None else float(mean),
         seeds_solved=summary.get("seeds_solved", 0),
         state=_state(folder, summary.get("state"), total is not None and env_steps >= total),
     )

@@ -53,6 +53,13 @@ def test_nothing_is_an_empty_program():
         ("@x: .data 1\n@x: .data 2", 2, 1, "@x is defined already"),
         ("@IN: .data 1", 1, 1, "@IN is defined already"),
         ("move 1 2", 1, 1, "'move' is no statement"),
+        ("subleq 1 2\n.size", 2, 1, ".size takes one number"),
+        ("subleq 1 2\n.size 1 2", 2, 1, ".size takes one number"),
+        ("subleq 1 2\n.size @x", 2, 1, ".size takes one number"),
+        ("subleq 1 0 0\n.size 4", 2, 7, "the program has 3 words"),
+        ("subleq 1 0 0\n.size 0", 2, 7, "only zeros at its end"),
+        ("subleq 1 0 0\n.size -1", 2, 7, "only zeros at its end"),
+        (".data 0\n.size 1\n.size 1", 3, 7, "twice"),
         (".data", 1, 1, ".data needs"),
         (".data 1 16", 1, 9, "16 is out of range"),
         (".data -9", 1, 7, "expected -8 to 15"),
@@ -82,8 +89,25 @@ def test_words_survive_the_round_trip(n, data):
 
 def test_disassembly_names_what_it_can():
     assert disassemble([0, 13, 3, 14, 0, 0, 1], 16) == (
-        "@at0:\nsubleq 0 @IN                ; 0: 0 13 3\nsubleq @OUT 0 @at0          ; 3: 14 0 0\n.data 1\n"
+        "@at0:\nsubleq 0 @IN                ; 0: 0 13 3\nsubleq @OUT 0 @at0          ; 3: 14 0 0\n"
+        "subleq 1 0 @at0             ; 6: 1\n.size 7\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "last"),
+    [
+        ([14, 13], "subleq @OUT @IN @at0        ; 0: 14 13\n.size 2\n"),
+        ([13], "subleq @IN 0 @at0           ; 0: 13\n.size 1\n"),
+        ([9, 13, 3, 14, 9, 6, 9, 9, 0, 0], ".data 0\n"),  # after a jump that is always taken
+        ([14, 13, 0, 5], "subleq 5 0 @at0             ; 3: 5\n.size 4\n"),
+        ([0, 0, 3] * 4 + [5], ".data 5\n"),  # has no room for an instruction
+    ],
+)
+def test_the_end_of_a_program_is_an_instruction_where_it_gets_there(words, last):
+    text = disassemble(words, 16)
+    assert text.endswith(last)
+    assert assemble(text, 16) == words
 
 
 def test_disassemble_refuses_what_is_no_program():
@@ -94,6 +118,7 @@ def test_disassemble_refuses_what_is_no_program():
 PIECES = [
     "subleq",
     ".data",
+    ".size",
     "@x",
     "@IN",
     "@OUT",

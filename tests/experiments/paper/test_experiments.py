@@ -45,6 +45,17 @@ def test_specs_can_be_trained_and_differ_by_name(name: str) -> None:
             ).seeds == (0, 1)
 
 
+def test_smoke_tests_have_the_names_of_what_they_run() -> None:
+    small = {name: one.for_smoke_test(CATALOGUE, ()) for name, one in EXPERIMENTS.items()}
+    assert small["figure-2-left"].title == "smoke test, Deep Sea 4 x 4"
+    assert small["figure-2-right"].title == "smoke test, the exploration parameter in Deep Sea 4 x 4"
+    assert small["figure-5"].title == "smoke test, MinAtar, E-AZ and AZ"
+    assert [spec.name for spec in small["figure-2-middle"].specs] == ["stochastic-sea-4-e-az"]
+    assert [spec.name for spec in small["figure-2-left"].specs] == ["deep-sea-4-e-az", "deep-sea-4-bdqn"]
+    (every_size,) = EXPERIMENTS["figure-2-left"].for_smoke_test(CATALOGUE, ("bdqn",)).specs
+    assert every_size.name == "deep-sea-4-bdqn", "the five sizes are one"
+
+
 def test_the_paper_s_numbers_of_seeds() -> None:
     assert {name: {spec.seeds for spec in specs_of(name)} for name in EXPERIMENTS} == {
         "figure-1": {15},

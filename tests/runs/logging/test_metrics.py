@@ -1,8 +1,18 @@
 """Metrics: what a line has, the latest values, and warnings."""
 
 import numpy as np
+import pytest
 
-from emcts.runs.logging.metrics import LatestMetrics, MetricWarning, largest, mean, to_lines, with_lines
+from emcts.cli import evaluate, reproduce
+from emcts.runs.logging.metrics import (
+    LatestMetrics,
+    MetricWarning,
+    largest,
+    mean,
+    readable,
+    to_lines,
+    with_lines,
+)
 from emcts.training.progress import Progress
 
 
@@ -23,6 +33,17 @@ def test_the_latest_value_of_a_metric_stays_until_the_next() -> None:
     assert latest[3]["return"] == 1.0
     assert (mean(later, "return"), mean(later, "loss"), mean(later, "length")) == (3.0, 5.0, None)
     assert (largest(later, "return"), largest(later, "length")) == (4.0, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(-9.63e-09, "0"), (-0.0, "0"), (0.0, "0"), (-2e-06, "-2e-06"), (1.55e-07, "1.55e-07"), (-1.5, "-1.5")],
+)
+def test_a_tiny_negative_number_is_shown_as_0(value: float, shown: str) -> None:
+    """A positive one may be a probability."""
+    assert f"{readable(value):.3g}" == shown
+    assert reproduce._text(value) == shown
+    assert evaluate._mean_and_error(np.full(3, value, np.float32)).startswith(f"{shown} ± ")
 
 
 def test_a_warning_comes_when_the_limit_is_passed_and_names_the_option() -> None:

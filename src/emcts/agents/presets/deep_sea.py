@@ -137,7 +137,7 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
 
 SMOKE = {
     "env.size": 4,
-    "steps": 120,
+    "steps": 600,
     "evaluation.every": 60,
     "evaluation.episodes": 1,
     "search.simulations": 3,

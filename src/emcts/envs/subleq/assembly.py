@@ -7,7 +7,8 @@
 
 An operand is a number, a label or a label plus or minus a number; `@x:` before it names its address, so that
 `subleq @x:@x @IN` is an instruction whose first word is a variable. Without a third operand it goes on to the
-next address.
+next address. Memory after a program is 0, so a program may leave out zeros at its end: `.size 2` says that of what is
+written, only the first two words belong to it.
 """
 
 import re
@@ -49,35 +50,66 @@ class _Operand:
     token: _Token
 
 
+@dataclass(frozen=True)
+class _Size:
+    """A statement of the number of words."""
+
+    number: int
+    token: _Token
+
+
 def assemble(text: str, word_size: int = 16) -> list[int]:
     """The words of a program. Text that is not a program raises an `AssemblyError`, which is a ValueError."""
     dialect = Dialect(word_size)
     addresses = {"@IN": dialect.in_address, "@OUT": dialect.out_address, "@HALT": dialect.halt_address}
     operands: list[_Operand] = []
+    sizes: list[_Size] = []
     for number, line in enumerate(text.splitlines(), start=1):
-        _Line(line, number, dialect).read(operands, addresses)
-    return [_word(operand, addresses, dialect) for operand in operands]
+        _Line(line, number, dialect).read(operands, addresses, sizes)
+    words = [_word(operand, addresses, dialect) for operand in operands]
+    return words[: _size(words, sizes)]
 
 
 def disassemble(words: Iterable[object], word_size: int = 16) -> str:
     """Text that `assemble` turns back into the same words.
 
-    Each three words from word 0 on are shown as an instruction, and what is left over as data; so words that a
-    program uses as data, or jumps into the middle of, are shown as instructions too.
+    Each three words from word 0 on are shown as an instruction; so words that a program uses as data, or jumps into the
+    middle of, are shown as instructions too. One or two words at the end are an instruction if the program gets there
+    by itself, as the memory after them is 0, and data otherwise.
     """
     dialect = Dialect(word_size)
     program = dialect.program(words)
     whole = len(program) - len(program) % 3
-    jumps = {program[end] for end in range(2, whole, 3) if program[end] != end + 1}
+    padded = (*program, *[0] * (-len(program) % 3))
+    if len(padded) <= dialect.writable_words and whole in _reached(padded):
+        whole = len(padded)
+    jumps = {padded[end] for end in range(2, whole, 3) if padded[end] != end + 1}
     targets = {target for target in jumps if target < whole and target % 3 == 0}
     lines = []
     for start in range(0, whole, 3):
         if start in targets:
             lines.append(f"@at{start}:")
-        lines.append(_instruction(dialect, program[start : start + 3], start, targets))
+        stored = program[start : start + 3]
+        lines.append(_instruction(dialect, padded[start : start + 3], stored, start, targets))
     if whole < len(program):
         lines.append(".data " + " ".join(map(str, program[whole:])))
+    if whole > len(program):
+        lines.append(f".size {len(program)}")
     return "".join(line + "\n" for line in lines)
+
+
+def _reached(words: tuple[int, ...]) -> set[int]:
+    """The addresses among each third that a program goes to from address 0, as long as it does not change itself."""
+    reached: set[int] = set()
+    waiting = [0]
+    while waiting:
+        start = waiting.pop()
+        if start in reached or start % 3 or start >= len(words):
+            continue
+        reached.add(start)
+        a, b, c = words[start : start + 3]
+        waiting += [c] if a == b else [c, start + 3]  # x - x is 0, and always jumps
+    return reached
 
 
 class _Line:
@@ -88,14 +120,19 @@ class _Line:
         self.dialect = dialect
         self.at = 0
 
-    def read(self, operands: list[_Operand], addresses: dict[str, int]) -> None:
+    def read(self, operands: list[_Operand], addresses: dict[str, int], sizes: list[_Size]) -> None:
         """Adds the words and labels of this line to those of the lines before it."""
         self._labels(operands, addresses)
         statement = self._take()
         if statement is None:
             return
+        if statement.text == ".size":
+            sizes.append(self._size(statement))
+            return
         if statement.text not in ("subleq", ".data"):
-            raise statement.error(f"{statement.text!r} is no statement: expected 'subleq' or '.data'")
+            raise statement.error(
+                f"{statement.text!r} is no statement: expected 'subleq', '.data' or '.size'"
+            )
         start = len(operands)
         while self.at < len(self.tokens):
             self._labels(operands, addresses)
@@ -113,6 +150,12 @@ class _Line:
                 raise statement.error(f"subleq takes 2 or 3 operands, not {count}")
             if count == 2:
                 self._add_next_address(operands, statement)
+
+    def _size(self, statement: _Token) -> _Size:
+        given = self._take()
+        if given is None or given.kind != "number" or self.at < len(self.tokens):
+            raise statement.error(".size takes one number, the words of the program")
+        return _Size(self._number(given), given)
 
     def _add_next_address(self, operands: list[_Operand], statement: _Token) -> None:
         if len(operands) >= self.dialect.writable_words:
@@ -185,7 +228,23 @@ def _word(operand: _Operand, addresses: dict[str, int], dialect: Dialect) -> int
     return (addresses[operand.label.text] + operand.number) % dialect.word_size
 
 
-def _instruction(dialect: Dialect, words: tuple[int, ...], start: int, targets: set[int]) -> str:
+def _size(words: list[int], sizes: list[_Size]) -> int:
+    """The number of words that belong to the program: what is left out is 0."""
+    if not sizes:
+        return len(words)
+    given = sizes[-1]
+    if len(sizes) > 1:
+        raise given.token.error(".size is given twice: give it once")
+    if not 0 <= given.number <= len(words) or any(words[given.number :]):
+        raise given.token.error(
+            f".size {given.number}: the program has {len(words)} words, and only zeros at its end can be left out"
+        )
+    return given.number
+
+
+def _instruction(
+    dialect: Dialect, words: tuple[int, ...], stored: tuple[int, ...], start: int, targets: set[int]
+) -> str:
     names = {dialect.in_address: "@IN", dialect.out_address: "@OUT", dialect.halt_address: "@HALT"}
     a, b, c = words
     operands = [names.get(a, str(a)), names.get(b, str(b))]
@@ -193,4 +252,4 @@ def _instruction(dialect: Dialect, words: tuple[int, ...], start: int, targets: 
         operands.append("@HALT")
     elif c != start + 3:
         operands.append(f"@at{c}" if c in targets else str(c))
-    return f"subleq {' '.join(operands):<20} ; {start}: {a} {b} {c}"
+    return f"subleq {' '.join(operands):<20} ; {start}: {' '.join(map(str, stored))}"

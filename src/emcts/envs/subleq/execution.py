@@ -42,13 +42,14 @@ def execute(
     """Runs a program until it halts or has executed `max_cycles` instructions. Outputs are words."""
     dialect = Dialect(word_size, signed)
     program, inputs = dialect.program(program), dialect.values(inputs)
-    steps = list(trace(program, inputs, word_size=word_size, max_cycles=max_cycles, signed=signed))
-    return Execution(
-        outputs=[step.output for step in steps if step.output is not None],
-        inputs_read=min(sum(step.read is not None for step in steps), len(inputs)),
-        cycles=len(steps),
-        halted=bool(steps) and steps[-1].next_address > dialect.last_start,
-    )
+    outputs: list[int] = []
+    cycles, reads, halted = 0, 0, False
+    for step in trace(program, inputs, word_size=word_size, max_cycles=max_cycles, signed=signed):
+        if step.output is not None:
+            outputs.append(step.output)
+        cycles, reads = cycles + 1, reads + (step.read is not None)
+        halted = step.next_address > dialect.last_start
+    return Execution(outputs, min(reads, len(inputs)), cycles, halted)
 
 
 def trace(

@@ -2,17 +2,17 @@
 
 import csv
 import io
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from emcts.runs.files import write_atomically
-from emcts.runs.stored_json import to_json
+from emcts.runs.stored_json import read_json, to_json
 
 PROVENANCE = "made.json"
 
@@ -47,7 +47,14 @@ class Results:
 
     def provenance(self) -> dict[str, Any]:
         """Returns the command that made the tables, and the runs that they are of."""
-        return json.loads((self.folder / PROVENANCE).read_text())
+        return read_json(self.folder / PROVENANCE, dict[str, object])
+
+
+def stored_results() -> Path:
+    """Returns the folder of the results that come with the package: inside it, or that of its checkout."""
+    package = Path(str(resources.files("emcts")))
+    inside = package / "results"
+    return inside if inside.is_dir() else package.parents[1] / "results"
 
 
 def number(cell: Cell) -> float:
@@ -102,8 +109,12 @@ def _text(cell: Cell) -> str:
 
 
 def _from_csv(file: Path) -> list[TableRow]:
-    with file.open(newline="", encoding="utf-8") as stream:
-        return [{name: _cell(text) for name, text in row.items()} for row in csv.DictReader(stream)]
+    try:
+        with file.open(newline="", encoding="utf-8") as stream:
+            names, *rows = csv.reader(stream, strict=True)
+        return [{name: _cell(text) for name, text in zip(names, row, strict=True)} for row in rows if row]
+    except (ValueError, csv.Error) as error:
+        raise ValueError(f"{file} is not a table ({error}): it was changed or damaged") from None
 
 
 def _cell(text: str) -> Cell:

@@ -1,5 +1,6 @@
 """A figure or table of the paper: its sweep as data, its analysis and its drawing."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,11 +9,14 @@ from matplotlib.figure import Figure
 
 from emcts.experiments.analysis.run_group import RunGroup, relative
 from emcts.experiments.analysis.tables import Results, Tables
+from emcts.experiments.setting_paths import SIZE
 from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.runs.figure import write_png
 from emcts.runs.folder import Folder
 from emcts.runs.provenance import provenance
 from emcts.training.catalogue import Catalogue
+
+SIZES = re.compile(r"(from )?\d+ x \d+( to \d+ x \d+)?")  # in a title
 
 
 @dataclass(frozen=True)
@@ -40,11 +44,17 @@ class Experiment:
         return replace(self, name=f"{self.name}-paper", specs=specs)
 
     def for_smoke_test(self, catalogue: Catalogue, agents: Sequence[str]) -> "Experiment":
-        """Returns the specs of the given agents, or those that `smoke` names, at sizes that train in seconds."""
+        """Returns the specs of the given agents, or those that `smoke` names, at sizes that train in seconds.
+
+        The title and the names of the specs say what is run. Of specs that differ in their size alone, one is left.
+        """
         chosen = [
             spec for spec in self.specs if (spec.agent in agents if agents else spec.name in self.smoke)
         ]
-        return replace(self, specs=tuple(spec.for_smoke_test(catalogue) for spec in chosen))
+        specs = {small.name: small for small in (spec.for_smoke_test(catalogue) for spec in chosen)}
+        sizes = {spec.changes[SIZE] for spec in specs.values() if SIZE in spec.changes}
+        title = SIZES.sub(" and ".join(f"{size} x {size}" for size in sorted(sizes)), self.title)
+        return replace(self, specs=tuple(specs.values()), title=f"smoke test, {title}")
 
     def runs_in(self, out: Path) -> list[RunGroup]:
         """Returns the specs whose runs in a folder have a summary."""
@@ -79,7 +89,13 @@ class Experiment:
 
     def draw_from(self, results: Results, out: Path | None = None) -> Path:
         """Draws the figure from the tables in the folder alone, into that folder or into another."""
-        figure = self.draw(results.read())
-        out = out or results.folder
+        tables, out = results.read(), out or results.folder
+        try:
+            figure = self.draw(tables)
+        except Exception as error:  # of tables that someone has changed; what is missing raises many kinds
+            raise ValueError(
+                f"the tables in {results.folder} cannot be drawn as {self.name} ({type(error).__name__}): "
+                "they were changed, or are of another experiment"
+            ) from error
         out.mkdir(parents=True, exist_ok=True)
         return write_png(figure, out / f"{self.name}.png")

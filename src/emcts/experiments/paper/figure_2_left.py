@@ -49,7 +49,8 @@ def draw(tables: Tables) -> Figure:
         some = found < seeds
         axis.plot(size[some], mean[some], "x", color=bars[0].get_color(), markersize=9)
     exact = column(tables["floor"], "size"), column(tables["floor"], "mean_steps")
-    axis.plot(*exact, color="grey", linestyle=":", label="perfect novelty, first goal")
+    marker = "." if len(tables["floor"]) == 1 else None  # a line of one point is invisible
+    axis.plot(*exact, color="grey", linestyle=":", marker=marker, label="perfect novelty, first goal")
     axis.set(xlabel="rows and columns", ylabel="steps to an average regret of 90%", yscale="log")
     axis.set(title="mean of the solved seeds, standard error; x: some seeds are not solved")
     axis.title.set_fontsize("small")

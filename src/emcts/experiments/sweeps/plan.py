@@ -11,6 +11,7 @@ from typing import Any
 import jax
 from jaxtyping import PyTree
 
+from emcts.experiments.analysis.tables import PROVENANCE, Results
 from emcts.experiments.setting_paths import (
     EVALUATION_EPISODES,
     EVALUATION_INTERVAL,
@@ -31,18 +32,32 @@ BENCHMARKS = Path(__file__).parents[4] / "docs" / "results"
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run with the steps that are left over all seeds, its speed if known, and the size of its checkpoints."""
+    """A run with the steps that are left over all seeds, its speed if known, and the size of its checkpoints.
+
+    `source` says where the speed comes from, with `{device}` in place of the machine.
+    """
 
     job: Job
     steps_left: int
     steps_per_second: float | None
     disk_bytes: int
+    source: str | None = None
 
     @property
     def seconds(self) -> float | None:
         if not self.steps_left:
             return 0.0
         return None if self.steps_per_second is None else self.steps_left / self.steps_per_second
+
+
+@dataclass(frozen=True)
+class StoredSpeed:
+    """The speed of a run of stored results: the name of its spec, its machine, its seeds and their steps a second."""
+
+    row: str
+    device: str
+    seeds: int
+    steps_per_second: float
 
 
 @dataclass(frozen=True)
@@ -128,24 +143,51 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def plan(
-    jobs: Sequence[Job], catalogue: Catalogue, device: str, *, measure: Callable[[Job], float] | None = None
+    jobs: Sequence[Job],
+    catalogue: Catalogue,
+    device: str,
+    *,
+    measure: Callable[[Job], float] | None = None,
+    stored: Sequence[StoredSpeed] = (),
 ) -> list[PlannedRun]:
-    """Plans each run. `measure` returns the speed of the runs of a spec where it is unknown."""
+    """Plans each run. `measure` returns the speed of the runs of a spec where it is unknown.
+
+    A speed comes from the runs in the folder, else from stored results of the spec, else from a benchmark: each only
+    from a machine with the same accelerator, or as many cores.
+    """
     sizes: dict[str, int] = {}
     speeds: dict[str, float] = {}
     planned = []
     for job in jobs:
         spec = job.spec.name
         left = 0 if job.is_over else (job.total_env_steps - job.env_steps) * len(job.seeds)
-        speed = _steps_per_second(job, device, catalogue)
+        speed, source = _steps_per_second(job, device, catalogue, stored)
         if speed is None and left and measure is not None:
             if spec not in speeds:
                 speeds[spec] = measure(job)
-            speed = speeds[spec]
+            speed, source = speeds[spec], "measured now"
         if spec not in sizes:
             sizes[spec] = _state_bytes(job, catalogue)
-        planned.append(PlannedRun(job, left, speed, sizes[spec] * len(job.seeds) * _kept_checkpoints()))
+        planned.append(
+            PlannedRun(job, left, speed, sizes[spec] * len(job.seeds) * _kept_checkpoints(), source)
+        )
     return planned
+
+
+def stored_speeds(folder: Path) -> list[StoredSpeed]:
+    """Returns the speeds of all runs that the tables in a folder are of, an experiment in each folder inside it."""
+    files = sorted(folder.glob(f"*/{PROVENANCE}")) if folder.is_dir() else []
+    runs = [run for file in files for run in Results(file.parent).provenance()["runs"]]
+    return [
+        StoredSpeed(
+            run["row"],
+            run["device"],
+            len(run["seeds"]),
+            len(run["seeds"]) * run["env_steps"] / run["seconds"],
+        )
+        for run in runs
+        if run["seconds"] > 0
+    ]
 
 
 def measure_speed(job: Job, catalogue: Catalogue) -> float:
@@ -172,10 +214,25 @@ def this_device() -> tuple[str, str]:
     return kind, provenance("")["device"]
 
 
-def _steps_per_second(job: Job, device: str, catalogue: Catalogue) -> float | None:
-    """Returns the speed of all seeds together; None if it was never measured."""
-    measured = _speed_of_runs(job.spec.folders(job.path.parent), device)
-    return measured if measured is not None else _speed_of_benchmarks(job, device, catalogue)
+def _steps_per_second(
+    job: Job, device: str, catalogue: Catalogue, stored: Sequence[StoredSpeed]
+) -> tuple[float | None, str | None]:
+    """Returns the speed of all seeds together and where it comes from; None if it was never measured."""
+    found = {
+        "of the runs in this folder": _speed_of_runs(job.spec.folders(job.path.parent), device),
+        "of the stored results, made on {device}": _stored_speed(job, device, stored),
+        "of a benchmark on {device}": _speed_of_benchmarks(job, device, catalogue),
+    }
+    known = [(speed, source) for source, speed in found.items() if speed is not None]
+    return known[0] if known else (None, None)
+
+
+def _stored_speed(job: Job, device: str, stored: Sequence[StoredSpeed]) -> float | None:
+    """Returns the slowest of the runs with the nearest number of seeds: their times include compilation."""
+    alike = [one for one in stored if (one.row, one.device) == (job.spec.name, device)]
+    apart = min((abs(one.seeds - len(job.seeds)) for one in alike), default=0)
+    nearest = [one.steps_per_second for one in alike if abs(one.seeds - len(job.seeds)) == apart]
+    return min(nearest, default=None)
 
 
 def _speed_of_runs(folders: Iterable[Folder], device: str) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from emcts.experiments.setting_paths import EVALUATION_INTERVAL, STEPS
+from emcts.experiments.setting_paths import EVALUATION_INTERVAL, SIZE, STEPS
 from emcts.runs.config import Config, check_seed_count, flat, override, plain, resolve_as
 from emcts.runs.folder import Folder, find_runs
 from emcts.training.catalogue import Catalogue
@@ -59,8 +59,10 @@ class RunSpec:
         return replace(self, preset=self.paper_preset)
 
     def for_smoke_test(self, catalogue: Catalogue) -> "RunSpec":
-        """Returns the spec with settings that train in seconds, and two seeds."""
-        return replace(self.with_changes(catalogue.smoke_changes(self.environment, self.agent)), seeds=2)
+        """Returns the spec with settings that train in seconds, and two seeds. Its name has the size that it runs."""
+        small = self.with_changes(catalogue.smoke_changes(self.environment, self.agent))
+        before, after = self.changes.get(SIZE), small.changes.get(SIZE)
+        return replace(small, name=self.name.replace(f"-{before}-", f"-{after}-"), seeds=2)
 
     def describes(self, config: Config) -> bool:
         """Returns whether a run has the environment, the agent and the changed settings of this spec."""

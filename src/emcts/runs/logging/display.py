@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from emcts.runs import process_group
-from emcts.runs.logging.metrics import LatestMetrics, Value, largest, mean
+from emcts.runs.logging.metrics import LatestMetrics, Value, largest, mean, readable
 
 OutputT = TypeVar("OutputT", bound="Output")
 
@@ -312,6 +312,7 @@ def elapsed(seconds: float) -> str:
 def _number(value: float | None) -> str:
     if value is None:
         return "-"
+    value = readable(value)
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 

@@ -12,6 +12,7 @@ from emcts.types import JSON
 
 Value = int | float
 MetricsLine = dict[str, Value]  # `seed`, `env_steps`, and every metric that has a value
+ROUNDING = 1e-6
 LatestMetrics = Mapping[int, MetricsLine]  # for each seed, the last value of every metric so far
 
 
@@ -72,6 +73,11 @@ def mean(latest: LatestMetrics, name: str) -> float | None:
     """Returns the mean over the seeds that have reported the metric; None if none has."""
     values = [line[name] for line in latest.values() if name in line]
     return float(np.mean(values)) if values else None
+
+
+def readable(value: float) -> float:
+    """Returns a number for people to read: a tiny negative one is the rounding of float32, and is 0 instead."""
+    return 0.0 if -ROUNDING < value <= 0 else value
 
 
 def largest(latest: LatestMetrics, name: str) -> Value | None:

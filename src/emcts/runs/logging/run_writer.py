@@ -10,7 +10,7 @@ from emcts.runs.files import remove_partial
 from emcts.runs.folder import Folder
 from emcts.runs.logging.artifacts import ArtifactWriter
 from emcts.runs.logging.loggers import open_loggers
-from emcts.runs.logging.maps import MapHistory
+from emcts.runs.logging.maps import MapHistory, moments_of
 from emcts.runs.logging.metrics import LatestMetrics, MetricsWriter
 from emcts.runs.provenance import Provenance
 from emcts.runs.summary import summarise
@@ -42,7 +42,15 @@ class RunWriter:
             logger.write(lines)
 
     def wants_maps(self, env_steps: int) -> bool:
-        return self.maps.is_due(env_steps, self.total)
+        """Returns whether maps are due: a moment is the first of any seed, or one of the seed that is drawn."""
+        each = {seed: moments_of(line) for seed, line in self.latest.items()}
+        first = {
+            name: min(one[name] for one in each.values() if name in one)
+            for one in each.values()
+            for name in one
+        }
+        moments = [*first.values(), *each.get(self.seeds[0], {}).values()]
+        return self.maps.is_due(env_steps, self.total, moments)
 
     def write_maps(self, env_steps: int, maps: Mapping[str, np.ndarray]) -> None:
         self.maps = self.maps.add(env_steps, maps)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from emcts import interrupts
+from emcts.cli.compilation_cache import use_compilation_cache
 
 interrupts.guard()
 
@@ -30,6 +31,9 @@ GROUPS = {
 }
 
 
+MEASURES = "bench"  # also how long it compiles
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs one command. Bad input exits with code 2 and one line that says what to do."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
@@ -44,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         _refuse_empty_paths(rest)
         interrupts.guard()
+        if group != MEASURES:
+            use_compilation_cache()
         module = importlib.import_module(f"emcts.cli.{group}")
         interrupts.release()
         _run(module, group, rest)

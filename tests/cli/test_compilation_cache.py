@@ -17,7 +17,7 @@ from emcts.cli.compilation_cache import OF_JAX, SWITCH, use_compilation_cache
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cache folder of its own; what the tests' own processes use is restored."""
-    before = jax.config.jax_compilation_cache_dir
+    before = jax.config.values["jax_compilation_cache_dir"]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv(OF_JAX)
     yield tmp_path
@@ -29,7 +29,7 @@ def test_it_is_in_the_users_cache_folder(home: Path) -> None:
     folder = use_compilation_cache()
     assert folder is not None
     assert folder.parent == home / "emcts"
-    assert os.environ[OF_JAX] == jax.config.jax_compilation_cache_dir == str(folder)
+    assert os.environ[OF_JAX] == jax.config.values["jax_compilation_cache_dir"] == str(folder)
     assert folder.stat().st_mode & 0o077 == 0
 
 

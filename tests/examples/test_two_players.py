@@ -31,7 +31,8 @@ def _values(board: Board) -> dict[int, int]:
 
 def boards(number: int) -> list[Board]:
     """Boards on which some moves are better than others, after two to five random moves."""
-    rng, found = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    found: list[Board] = []
     while len(found) < number:
         board: Board = (0,) * 9
         for _ in range(int(rng.integers(2, 6))):

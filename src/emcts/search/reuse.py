@@ -129,6 +129,7 @@ def continue_tree(tree: Tree[object], fresh: Tree[T], root: CheckedRoot, num_sim
 
 def visits_before(tree: Tree[object], most: int) -> Float[Array, "B A"]:
     """Returns the visits of root actions in a tree whose first `most` nodes are kept."""
+    _refuse_no_tree(tree)
     children = _cut(tree, most)[:, Tree.ROOT_INDEX]
     visits = jnp.take_along_axis(tree.node_visits, jnp.maximum(children, 0), axis=-1)
     return jnp.where(children < 0, 0, visits).astype(jnp.float32)
@@ -145,9 +146,13 @@ def num_nodes(tree: Tree[object]) -> Int[Array, "B"]:
     return tree.node_visits.shape[-1] - jnp.argmax(visited[:, ::-1], axis=-1)
 
 
-def _refuse_other_shapes(tree: Tree[object], fresh: Tree[object]) -> None:
+def _refuse_no_tree(tree: object) -> None:
     if not isinstance(tree, Tree):
         raise TypeError(f"tree must be a search_tree, or `emcts.subtree` of one, got {type(tree).__name__}")
+
+
+def _refuse_other_shapes(tree: Tree[object], fresh: Tree[object]) -> None:
+    _refuse_no_tree(tree)
     if tree.num_outcomes > 1 or fresh.num_outcomes > 1:
         raise ValueError("a tree with sampled outcomes cannot be continued: search afresh")
     pairs = {

@@ -64,22 +64,19 @@ def search(
     backend = default_backend() if backend is None else backend
     num_outcomes = recurrent_fn.num_outcomes if isinstance(recurrent_fn, SampledOutcomes) else 1
     refuse_too_large(checked_root, room - 1, num_outcomes)
-    before, tree = (
-        tree,
-        instantiate_tree_from_root(
-            checked_root,
-            room - 1,
-            root_invalid_actions=inputs.read_invalid_actions(invalid_actions, checked_root.prior_logits),
-            beta=inputs.read_beta(beta, checked_root),
-            extra_data=extra_data,
-            num_outcomes=num_outcomes,
-        ),
+    start = instantiate_tree_from_root(
+        checked_root,
+        room - 1,
+        root_invalid_actions=inputs.read_invalid_actions(invalid_actions, checked_root.prior_logits),
+        beta=inputs.read_beta(beta, checked_root),
+        extra_data=extra_data,
+        num_outcomes=num_outcomes,
     )
-    if before is not None:
-        tree = continue_tree(stop_gradient(before), tree, checked_root, num_simulations)
-    first = num_nodes(tree)
+    if tree is not None:
+        start = continue_tree(stop_gradient(tree), start, checked_root, num_simulations)
+    first = num_nodes(start)
     simulate = _simulation(
-        tree,
+        start,
         root_action_selection_fn,
         interior_action_selection_fn,
         max_depth,
@@ -110,8 +107,8 @@ def search(
         bare = backend.backup(_bare(tree), leaf, step, propagation)
         return key, bare.replace(embeddings=embeddings, extra_data=tree.extra_data)
 
-    _, tree = loop_fn(0, num_simulations, body, (rng_key, tree))
-    return refuse_gradient(tree, differentiated)
+    _, grown = loop_fn(0, num_simulations, body, (rng_key, start))
+    return refuse_gradient(grown, differentiated)
 
 
 def _simulation(

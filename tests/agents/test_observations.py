@@ -118,8 +118,9 @@ def test_every_kind_of_observation_is_trained_on(kind: str) -> None:
     for agent in ("e-mz", "bdqn") if kind in ("scalar", "dictionary") else ("e-az",):
         one = learner(agent, kind)
         state = jax.eval_shape(one.init, KEY, ())
-        state, _ = jax.eval_shape(one.act, state)
-        jax.eval_shape(one.learn, state, jnp.float32(0))
+        acted, _ = jax.eval_shape(one.act, state)
+        learned, _ = jax.eval_shape(one.learn, acted, jnp.float32(0))
+        assert jax.tree.map(jnp.shape, learned) == jax.tree.map(jnp.shape, state)
 
 
 def test_a_dictionary_is_an_observation() -> None:

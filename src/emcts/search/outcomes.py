@@ -46,13 +46,31 @@ def next_outcome(children: Sequence[Array], visits: Array) -> tuple[Array, Array
     if len(children) == 1:
         return jnp.zeros_like(children[0]), children[0]
     draw = visits.astype(jnp.int32) % len(children)
-    entry = _pick(children, draw)
+    entry = pick_outcome(children, draw)
     outcome = jnp.where(entry <= SAME, SAME - entry, draw)
-    return outcome, _pick(children, outcome)
+    return outcome, pick_outcome(children, outcome)
 
 
-def _pick(options: Sequence[Array], index: Array) -> Array:
+def pick_outcome(options: Sequence[Array], index: Array) -> Array:
+    """Returns the option of one outcome, given those of all."""
+    if len(options) == 1:
+        return options[0]
     return sum_over_outcomes([jnp.where(index == k, option, 0) for k, option in enumerate(options)])
+
+
+def mark_equal_draws(
+    children_index: Int[Array, "B N KA"],
+    parent: Int[Array, "B"],
+    action: Int[Array, "B"],
+    first: Int[Array, "B K"],
+    num_actions: int,
+) -> Int[Array, "B N KA"]:
+    """Marks the draws of an edge that are equal to an earlier one, so that their visits go there."""
+    draws = jnp.arange(first.shape[1])
+    batch, parent = jnp.arange(len(first))[:, None], parent[:, None]
+    entries = draws[None] * num_actions + action[:, None]
+    marked = jnp.where(first == draws[None], children_index[batch, parent, entries], SAME - first)
+    return children_index.at[batch, parent, entries].set(marked)
 
 
 class Evaluated(NamedTuple):

@@ -62,7 +62,74 @@ def test_kernels_lower_for_cuda(policy: Any, actions: int, options: dict[str, An
     traced = jax.jit(lambda key: search(policy, KERNELS, actions, key, **options)).trace(jax.random.key(1))
     text = traced.lower(lowering_platforms=("cuda",)).as_text()
     assert text.count("emcts_simulate") >= 1
+    assert text.count("emcts_advance") >= 1
+
+
+def test_the_backup_of_selection_functions_lowers_for_cuda() -> None:
+    def select(rng_key: Any, tree: Any, node_index: Any, depth: Any = 0) -> Any:
+        return jnp.argmax(-tree.children_visits[node_index])
+
+    def run(backend: emcts.Backend) -> Any:
+        model = RandomModel.make(30, 3, terminal=0.15)
+        root, recurrent_fn = model.root(emcts, 2, variance=True), model.recurrent_fn(emcts, variance=True)
+        return emcts.search(
+            None,
+            jax.random.key(0),
+            root=root,
+            recurrent_fn=recurrent_fn,
+            root_action_selection_fn=select,
+            interior_action_selection_fn=select,
+            num_simulations=8,
+            backend=backend,
+        )
+
+    text = jax.jit(lambda: run(KERNELS)).trace().lower(lowering_platforms=("cuda",)).as_text()
     assert text.count("emcts_backup") >= 1
+    trees = [jax.jit(lambda backend=backend: run(backend))() for backend in (PLAIN, INTERPRETED_KERNELS)]
+    for a, b in zip(jax.tree.leaves(trees[0]), jax.tree.leaves(trees[1]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
+
+
+def test_embeddings_of_any_kind() -> None:
+    """Kernels move rows of numbers; what they cannot load, or what is large, is moved around them."""
+    shape = (2,)
+
+    def start(key: Any) -> Any:
+        return {
+            "flags": jax.random.bernoulli(key, 0.5, (*shape, 3)),
+            "image": jax.random.normal(key, (*shape, 3, 2, 5)).astype(jnp.bfloat16),
+            "keys": jax.random.split(key, 2),
+            "large": jax.random.normal(key, (*shape, 5000)),
+            "count": jnp.arange(2, dtype=jnp.int8),
+            "nothing": jnp.zeros((*shape, 0)),
+        }
+
+    def recurrent_fn(params: Any, key: Any, action: Any, state: Any) -> Any:
+        value = jnp.sin(state["count"] + state["large"][:, 0] + action)
+        step = emcts.RecurrentFnOutput(
+            reward=value, discount=jnp.full(shape, 0.9), prior_logits=state["large"][:, :3], value=value**2
+        )
+        return step, {
+            "flags": ~state["flags"],
+            "image": state["image"] + action[:, None, None, None].astype(jnp.bfloat16),
+            "keys": jax.vmap(jax.random.fold_in)(state["keys"], action),
+            "large": jnp.roll(state["large"], 1, axis=1),
+            "count": state["count"] + 1,
+            "nothing": state["nothing"],
+        }
+
+    def run(backend: emcts.Backend) -> Any:
+        root = emcts.RootFnOutput(jnp.zeros((2, 3)), jnp.zeros(2), start(jax.random.key(3)))
+        key = jax.random.key(0)
+        return emcts.muzero_policy(None, key, root, recurrent_fn, 9, backend=backend).search_tree
+
+    plain, kernels = jax.jit(lambda: run(PLAIN))(), jax.jit(lambda: run(INTERPRETED_KERNELS))()
+    assert int(plain.embeddings["count"].max()) >= 3
+    for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(kernels), strict=True):
+        assert a.dtype == b.dtype
+        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            a, b = jax.random.key_data(a), jax.random.key_data(b)
+        np.testing.assert_allclose(a.astype(jnp.float32), b.astype(jnp.float32), rtol=1e-6, atol=1e-6)
 
 
 def test_plain_jax_replaces_the_kernels_on_a_cpu() -> None:

@@ -3,7 +3,7 @@
 import functools
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,97 +11,104 @@ from jaxtyping import Array, Int
 
 from emcts.search.backup import Propagation
 from emcts.search.inputs import CheckedStep
-from emcts.search.traversal import pallas, plain
+from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectionFn, node_rule
+from emcts.search.traversal import fused, pallas, plain
+from emcts.search.traversal.merging import merge_under_vmap
 from emcts.search.traversal.plain import LeafEdge
+from emcts.search.traversal.program import MAX_ELEMENTS
 from emcts.search.traversal.rules import BoundRule
+from emcts.search.traversal.traversal import SeparateTraversal, Traversal
 from emcts.search.tree import Tree
+from emcts.types import Key
 
-Result = TypeVar("Result")
 Simulate = Callable[[Tree[object], BoundRule, BoundRule, int, Int[Array, "B"]], LeafEdge]
 Backup = Callable[[Tree[object], LeafEdge, CheckedStep, Propagation], Tree[object]]
 
 
 class Backend(NamedTuple):
-    """The two traversals of a simulation, over trees without embeddings.
+    """How trees without embeddings are traversed.
 
     `simulate(tree, root_rule, interior_rule, max_depth, new_node)` selects actions from the root down to a leaf, and
     `backup(tree, leaf, step, propagation)` writes the model's output for the leaf and averages it into all nodes above.
+    `kernels` do both at once, for trees that fit them.
     """
 
     simulate: Simulate
     backup: Backup
+    kernels: fused.Kernels | None = None
 
-
-def _merge_under_vmap(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Makes `vmap` of a function over batches one call with all elements in one batch.
-
-    Each argument and result is a pytree of arrays with a leading batch axis, and rows must not depend on each other.
-    Without this, `vmap` would turn the loops inside into selects over everything they carry.
-    """
-    merged = jax.custom_batching.custom_vmap(function)
-
-    @merged.def_vmap
-    def _(axis_size: int, in_batched: list[Any], *arguments: Any) -> tuple[Any, Any]:
-        def join(leaf: Array, batched: bool) -> Array:
-            if not batched:
-                leaf = jnp.broadcast_to(leaf, (axis_size, *leaf.shape))
-            return jax.lax.collapse(leaf, 0, 2)
-
-        results = merged(*jax.tree.map(join, arguments, tuple(in_batched)))
-        split = jax.tree.map(
-            lambda leaf: leaf.reshape(axis_size, len(leaf) // axis_size, *leaf.shape[1:]), results
-        )
-        return split, jax.tree.map(lambda _: True, results)
-
-    return merged
-
-
-def _merging(simulate: Simulate, backup: Backup) -> Backend:
-    """Returns the backend of two traversals, with `vmap` over them merged into the batch."""
-
-    def merged_simulate(
+    def traversal(
+        self,
         tree: Tree[object],
-        root_rule: BoundRule,
-        interior_rule: BoundRule,
+        root_fn: RootActionSelectionFn,
+        interior_fn: InteriorActionSelectionFn,
+        *,
         max_depth: int,
-        new_node: Int[Array, "B"],
-    ) -> LeafEdge:
-        @_merge_under_vmap
-        def run(
-            tree: Tree[object], root_rule: BoundRule, interior_rule: BoundRule, new_node: Int[Array, "B"]
-        ) -> LeafEdge:
-            return simulate(tree, root_rule, interior_rule, max_depth, new_node)
+        num_simulations: int,
+        first: Int[Array, "B"],
+        propagation: Propagation,
+        rng_key: Key,
+    ) -> Traversal:
+        """Returns the traversals of a search that adds nodes from `first` on: by rules, or by calling functions."""
+        root_rule, interior_rule = node_rule(root_fn), node_rule(interior_fn)
+        if root_rule is None or interior_rule is None:
 
-        return run(tree, root_rule, interior_rule, new_node)
+            def by_functions(tree: Tree[object], _: Array, new_node: Int[Array, "B"], key: Key) -> LeafEdge:
+                return plain.simulate_by_functions(tree, root_fn, interior_fn, max_depth, new_node, key)
 
-    def merged_backup(
-        tree: Tree[object], leaf: LeafEdge, step: CheckedStep, propagation: Propagation
-    ) -> Tree[object]:
-        return _merge_under_vmap(lambda tree, leaf, step: backup(tree, leaf, step, propagation))(
-            tree, leaf, step
-        )
+            return SeparateTraversal(by_functions, self.backup, first, propagation)
+        root_key, interior_key = jax.random.split(rng_key)
+        at_root = BoundRule.bind(root_rule, root_key, tree)
+        at_interior = BoundRule.bind(interior_rule, interior_key, tree)
+        if self.kernels is not None and _fits(tree):
+            return fused.FusedTraversal.make(
+                self.kernels,
+                tree,
+                at_root,
+                at_interior,
+                first,
+                max_depth=max_depth,
+                num_simulations=num_simulations,
+                propagation=propagation,
+            )
 
-    return Backend(merged_simulate, merged_backup)
+        def by_rules(tree: Tree[object], simulation: Array, new_node: Int[Array, "B"], _: Key) -> LeafEdge:
+            return self.simulate(tree, at_root.at(simulation), at_interior, max_depth, new_node)
+
+        return SeparateTraversal(by_rules, self.backup, first, propagation, bare=True)
 
 
-def _simulate_by_platform(
+def _fits(tree: Tree[object]) -> bool:
+    """Returns whether the kernels apply: to single precision, and to arrays within reach of 32-bit offsets."""
+    floats = (tree.node_values.dtype, tree.children_prior_logits.dtype)
+    return all(dtype == jnp.float32 for dtype in floats) and tree.children_index.size <= MAX_ELEMENTS
+
+
+def _merged_simulate(
     tree: Tree[object],
     root_rule: BoundRule,
     interior_rule: BoundRule,
     max_depth: int,
     new_node: Int[Array, "B"],
 ) -> LeafEdge:
-    """Runs a kernel in a program compiled for CUDA, plain JAX on any other device of this process."""
+    @merge_under_vmap
+    def run(
+        tree: Tree[object], root_rule: BoundRule, interior_rule: BoundRule, new_node: Int[Array, "B"]
+    ) -> LeafEdge:
+        return plain.simulate(tree, root_rule, interior_rule, max_depth, new_node)
 
-    def by(simulate: Simulate) -> Callable[..., LeafEdge]:
-        return lambda tree, root_rule, interior_rule, new_node: simulate(
-            tree, root_rule, interior_rule, max_depth, new_node
+    return run(tree, root_rule, interior_rule, new_node)
+
+
+def _merging(backup: Backup) -> Backup:
+    def merged(
+        tree: Tree[object], leaf: LeafEdge, step: CheckedStep, propagation: Propagation
+    ) -> Tree[object]:
+        return merge_under_vmap(lambda tree, leaf, step: backup(tree, leaf, step, propagation))(
+            tree, leaf, step
         )
 
-    in_jax = by(plain.simulate)
-    on_cuda = by(pallas.simulate) if _fits(tree) else in_jax
-    arguments = (tree, root_rule, interior_rule, new_node)
-    return jax.lax.platform_dependent(*arguments, cuda=on_cuda, default=in_jax)
+    return merged
 
 
 def _backup_by_platform(
@@ -112,16 +119,10 @@ def _backup_by_platform(
     return jax.lax.platform_dependent(tree, leaf, step, cuda=on_cuda, default=in_jax)
 
 
-def _fits(tree: Tree[object]) -> bool:
-    """Returns whether the kernels apply: to single precision, and to arrays within reach of 32-bit offsets."""
-    floats = (tree.node_values.dtype, tree.children_prior_logits.dtype)
-    return all(dtype == jnp.float32 for dtype in floats) and tree.children_index.size <= pallas.MAX_ELEMENTS
-
-
-PLAIN = _merging(plain.simulate, plain.backup)
-KERNELS = _merging(_simulate_by_platform, _backup_by_platform)
-INTERPRETED_KERNELS = _merging(
-    functools.partial(pallas.simulate, interpret=True), functools.partial(pallas.backup, interpret=True)
+PLAIN = Backend(_merged_simulate, _merging(plain.backup))
+KERNELS = Backend(_merged_simulate, _merging(_backup_by_platform), fused.BY_PLATFORM)
+INTERPRETED_KERNELS = Backend(
+    _merged_simulate, _merging(functools.partial(pallas.backup, interpret=True)), fused.INTERPRETED
 )
 
 

@@ -1,7 +1,7 @@
-"""Times mctx and emcts on the same model in one run, and checks that they visit the same nodes.
+"""Times mctx, emcts and the model alone in one run, and checks that both searches visit the same nodes.
 
-The model is cheap, so that the search dominates. Calls are interleaved and medians taken, so that a busy machine slows
-both alike.
+The tiny model is cheap, so that the search dominates; with the MLP the limit is near. Calls are interleaved and medians
+taken, so that a busy machine slows all alike.
 """
 
 import dataclasses
@@ -22,14 +22,16 @@ from rich.table import Table
 import emcts
 from benchmarks import equality
 from benchmarks.machine import provenance
-
-EMBEDDING = 8
-PRECISION = jax.lax.Precision.HIGHEST
+from benchmarks.models import MODELS, Model, alone, step_fields
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One size of search, and the ratio to mctx that it must reach."""
+    """One size of search with a model.
+
+    `bar_cpu` and `bar_gpu` are the ratios to mctx that it must reach, and `limit_gpu` is the largest ratio to the time
+    of the model alone that it may have.
+    """
 
     rule: str
     batch: int
@@ -37,6 +39,8 @@ class Case:
     simulations: int
     bar_cpu: float | None = None
     bar_gpu: float | None = None
+    limit_gpu: float | None = None
+    model: str = "tiny"
 
     @property
     def name(self) -> str:
@@ -44,56 +48,51 @@ class Case:
 
     @property
     def bar(self) -> float | None:
-        return self.bar_gpu if jax.default_backend() == "gpu" else self.bar_cpu
+        return self.bar_gpu if _on_gpu() else self.bar_cpu
+
+    @property
+    def limit(self) -> float | None:
+        return self.limit_gpu if _on_gpu() else None
+
+
+def _on_gpu() -> bool:
+    return jax.default_backend() == "gpu"
 
 
 CASES = (
-    Case("PUCT", 128, 16, 32, 4, 12),
+    Case("PUCT", 128, 16, 32, 4, 25),
     Case("PUCT", 1024, 16, 32, 3.5, 12),
     Case("PUCT", 4096, 16, 32, None, 15),
     Case("PUCT", 64, 4, 256, 5, None),
-    Case("PUCT", 4096, 16, 128, None, 50),
+    Case("PUCT", 4096, 16, 128, None, 110),
+    Case("PUCT", 128, 16, 8, 1, 1),
     Case("Gumbel", 128, 16, 32, 1.6, 5),
     Case("Gumbel", 1024, 16, 32, 2.3, 5),
-    Case("Gumbel", 128, 16, 128, 3, None),
-    Case("Gumbel", 4096, 16, 128, None, 25),
+    Case("Gumbel", 128, 16, 128, 3.5, None),
+    Case("Gumbel", 4096, 16, 128, None, 60),
+    Case("Gumbel", 128, 16, 8, 1, 1),
+    Case("PUCT", 128, 16, 32, None, None, 1.6, "mlp"),
+    Case("PUCT", 4096, 16, 32, None, None, 1.6, "mlp"),
+    Case("PUCT", 4096, 16, 128, None, None, 2.2, "mlp"),
+    Case("Gumbel", 128, 16, 32, None, None, 1.5, "mlp"),
+    Case("Gumbel", 1024, 16, 32, 2.3, None, None, "mlp"),
+    Case("Gumbel", 128, 16, 128, 3.5, None, None, "mlp"),
+    Case("Gumbel", 4096, 16, 128, None, None, 1.5, "mlp"),
 )
 GROWTH = tuple(Case("PUCT", 32, 8, simulations) for simulations in (8, 32, 128, 512)) + tuple(
     Case("PUCT", batch, 8, 32) for batch in (8, 128, 2048)
 )
-SMOKE = (Case("PUCT", 4, 3, 4), Case("Gumbel", 4, 3, 4))
+SMOKE = (Case("PUCT", 4, 3, 4), Case("Gumbel", 4, 3, 4, model="mlp"))
 EPISTEMIC_BAR = 1.2
-
-
-class Model:
-    """A random model of `actions` actions with a small embedding; values, rewards and variances of order 1."""
-
-    def __init__(self, case: Case):
-        keys = jax.random.split(jax.random.key(0), 5)
-        self.policy = jax.random.normal(keys[0], (EMBEDDING, case.actions))
-        self.value = 0.3 * jax.random.normal(keys[1], (EMBEDDING, 1))
-        self.reward = 0.3 * jax.random.normal(keys[2], (case.actions, EMBEDDING))
-        self.move = jax.random.normal(keys[3], (case.actions, EMBEDDING))
-        self.start = jax.random.normal(keys[4], (case.batch, EMBEDDING))
-
-    def predict(self, embedding: Any) -> dict[str, Any]:
-        value = jnp.tanh(jnp.dot(embedding, self.value, precision=PRECISION))[:, 0]
-        return {"prior_logits": jnp.dot(embedding, self.policy, precision=PRECISION), "value": value}
-
-    def step(self, action: Any, embedding: Any) -> tuple[dict[str, Any], Any]:
-        reward = jnp.sum(embedding * self.reward[action], axis=-1)
-        embedding = jnp.tanh(1.3 * embedding + self.move[action])
-        discount = jnp.full(reward.shape, 0.97)
-        return {"reward": reward, "discount": discount, **self.predict(embedding)}, embedding
 
 
 def plain_search(library: Any, case: Case, model: Model, **options: Any) -> Callable[..., Any]:
     def recurrent_fn(params: Any, key: Any, action: Any, embedding: Any) -> Any:
-        fields, embedding = model.step(action, embedding)
+        fields, embedding = step_fields(model, action, embedding)
         return library.RecurrentFnOutput(**fields), embedding
 
     def run(start: Any, key: Any) -> Any:
-        root = library.RootFnOutput(**model.predict(start), embedding=start)
+        root = library.RootFnOutput(**model.predict(start)._asdict(), embedding=start)
         policy = _policy(library, case.rule)
         return policy(None, key, root, recurrent_fn, case.simulations, **options).search_tree
 
@@ -104,12 +103,12 @@ def epistemic_search(case: Case, model: Model) -> Callable[[float], Callable[...
     """Returns a search for each beta, all by one program: the model reports variances, and beta is an array."""
 
     def recurrent_fn(params: Any, key: Any, action: Any, embedding: Any) -> Any:
-        fields, embedding = model.step(action, embedding)
+        fields, embedding = step_fields(model, action, embedding)
         variances = {"reward_variance": fields["reward"] ** 2, "value_variance": fields["value"] ** 2}
         return emcts.RecurrentFnOutput(**fields, **variances), embedding
 
     def run(start: Any, key: Any, betas: Any) -> Any:
-        fields = model.predict(start)
+        fields = model.predict(start)._asdict()
         root = emcts.RootFnOutput(**fields, embedding=start, value_variance=fields["value"] ** 2)
         policy = _policy(emcts, case.rule)
         return policy(None, key, root, recurrent_fn, case.simulations, beta=betas).search_tree
@@ -148,20 +147,30 @@ def interleave(
 
 def measure(case: Case, repeats: int, seconds: float, *, epistemic: bool) -> dict[str, Any]:
     """Returns all measurements of one case."""
-    model = Model(case)
-    searches = {"mctx": plain_search(mctx, case, model), "emcts": plain_search(emcts, case, model)}
+    model = MODELS[case.model](case.batch, case.actions)
+    searches = {
+        "mctx": plain_search(mctx, case, model),
+        "emcts": plain_search(emcts, case, model),
+        "model": alone(model, case.simulations),
+    }
     if epistemic:
         with_beta = epistemic_search(case, model)
         searches["same tree"], searches["beta 1"] = with_beta(0.0), with_beta(1.0)
     times = interleave(searches, model.start, repeats, seconds)
-    trees = {name: run(model.start, jax.random.key(1)) for name, run in searches.items() if name != "beta 1"}
+    compared = ("mctx", "emcts", "same tree") if epistemic else ("mctx", "emcts")
+    trees = {name: searches[name](model.start, jax.random.key(1)) for name in compared}
     without = plain_search(emcts, case, model, backend=emcts.plain_backend)(model.start, jax.random.key(1))
     row = {
         "case": case.name,
+        "model": case.model,
         "mctx_ms": 1e3 * times["mctx"],
         "emcts_ms": 1e3 * times["emcts"],
         "ratio": times["mctx"] / times["emcts"],
         "bar": case.bar,
+        "model_ms": 1e3 * times["model"],
+        "over_model": times["emcts"] / times["model"],
+        "mctx_over_model": times["mctx"] / times["model"],
+        "limit": case.limit,
         "agree_with_mctx": _agreement(trees["mctx"], trees["emcts"]),
         "kernels_agree_with_plain": _agreement(without, trees["emcts"]),
         "mctx_tree_mib": _mebibytes(trees["mctx"]),
@@ -186,17 +195,16 @@ def _mebibytes(tree: Any) -> float:
 
 
 def main(*, smoke: bool = False, growth: bool = True, out: Path | None = None) -> None:
-    """Compares search speed with mctx's.
+    """Compares search speed with mctx's, and with that of the model alone.
 
     Args:
         smoke: tiny sizes, to see that it runs.
         growth: also measure how time grows with simulations (8 to 512) and batch.
         out: a JSON file for the numbers, with the command, commit and machine.
     """
-    console = Console()
+    console = Console(width=max(Console().width, 130))
     repeats, seconds = (2, 1.0) if smoke else (15, 12.0)
-    gpu = jax.default_backend() == "gpu"
-    cases = SMOKE if smoke else [case for case in CASES if gpu or case.batch < 4096]
+    cases = SMOKE if smoke else [case for case in CASES if _on_gpu() or case.batch < 4096]
     rows = []
     for case in cases:
         console.print(f"[dim]{case.name} ...")
@@ -224,14 +232,44 @@ def main(*, smoke: bool = False, growth: bool = True, out: Path | None = None) -
 
 
 def _speed(title: str, rows: list[dict[str, Any]]) -> Table:
-    table = _table(title, ("mctx ms", "emcts ms", "ratio", "bar", "=mctx", "=plain"))
+    names = (
+        "mctx ms",
+        "emcts ms",
+        "ratio",
+        "bar",
+        "model ms",
+        "mctx/model",
+        "emcts/model",
+        "limit",
+        "=mctx",
+        "=plain",
+    )
+    table = _table(title, names)
     for row in rows:
-        bar = row["bar"]
-        verdict = "" if bar is None else (f"[green]{bar:g}" if row["ratio"] >= bar else f"[red]{bar:g}")
-        numbers = (f"{row['mctx_ms']:.2f}", f"{row['emcts_ms']:.2f}", f"{row['ratio']:.1f}", verdict)
-        agreements = (f"{row['agree_with_mctx']:.0%}", f"{row['kernels_agree_with_plain']:.0%}")
-        table.add_row(row["case"], *numbers, *agreements)
+        table.add_row(
+            _label(row),
+            f"{row['mctx_ms']:.2f}",
+            f"{row['emcts_ms']:.2f}",
+            f"{row['ratio']:.1f}",
+            _verdict(row["bar"], row["ratio"], at_least=True),
+            f"{row['model_ms']:.2f}",
+            f"{row['mctx_over_model']:.1f}",
+            f"{row['over_model']:.2f}",
+            _verdict(row["limit"], row["over_model"], at_least=False),
+            f"{row['agree_with_mctx']:.0%}",
+            f"{row['kernels_agree_with_plain']:.0%}",
+        )
     return table
+
+
+def _label(row: dict[str, Any]) -> str:
+    return row["case"] if row["model"] == "tiny" else f"{row['case']}, {row['model']}"
+
+
+def _verdict(bar: float | None, ratio: float, *, at_least: bool) -> str:
+    if bar is None:
+        return ""
+    return f"[green]{bar:g}" if (ratio >= bar) == at_least else f"[red]{bar:g}"
 
 
 def _cost(rows: list[dict[str, Any]]) -> Table:
@@ -240,7 +278,7 @@ def _cost(rows: list[dict[str, Any]]) -> Table:
     for row in rows:
         ratios = (row["epistemic_over_plain_same_tree"], row["epistemic_over_plain_beta_1"])
         memory = (row["mctx_tree_mib"], row["emcts_tree_mib"])
-        table.add_row(row["case"], *(f"{number:.2f}" for number in ratios + memory))
+        table.add_row(_label(row), *(f"{number:.2f}" for number in ratios + memory))
     return table
 
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 import emcts
+from benchmarks.programs import compile_together
 
 BATCH, SIMULATIONS, SEEDS = 64, 48, 3
 
@@ -16,20 +17,22 @@ Search = Callable[[Any, emcts.Backend | None], emcts.Tree]
 
 def rows(batch: int = BATCH, simulations: int = SIMULATIONS) -> list[dict[str, Any]]:
     """Returns for each rule the share of equal trees, and the largest difference of a std in those."""
-    return [
-        {"rule": name, **_compare(functools.partial(search, batch=batch, simulations=simulations))}
-        for name, search in SEARCHES.items()
-    ]
-
-
-def _compare(search: Search) -> dict[str, float]:
     keys = jax.random.split(jax.random.key(2), SEEDS)
-    trees = [
-        jax.jit(jax.vmap(lambda key, backend=backend: search(key, backend)))(keys)
-        for backend in (None, emcts.plain_backend)
-    ]
-    same = jnp.all(trees[0].node_visits == trees[1].node_visits, axis=-1)
-    difference = jnp.abs(trees[0].edge_qvalue_stds - trees[1].edge_qvalue_stds).max(axis=-1)
+    sized = {
+        name: functools.partial(search, batch=batch, simulations=simulations)
+        for name, search in SEARCHES.items()
+    }
+    ours = {name: jax.vmap(lambda key, run=run: run(key, None)) for name, run in sized.items()}
+    plain = {
+        name: jax.vmap(lambda key, run=run: run(key, emcts.plain_backend)) for name, run in sized.items()
+    }
+    ours, plain = compile_together(ours, keys), compile_together(plain, keys)
+    return [{"rule": name, **_compare(ours[name](keys), plain[name](keys))} for name in sized]
+
+
+def _compare(one: emcts.Tree, other: emcts.Tree) -> dict[str, float]:
+    same = jnp.all(one.node_visits == other.node_visits, axis=-1)
+    difference = jnp.abs(one.edge_qvalue_stds - other.edge_qvalue_stds).max(axis=-1)
     return {
         "equal": float(jnp.mean(same)),
         "largest_difference": float(jnp.max(jnp.where(same, difference, 0))),

@@ -138,4 +138,4 @@ def alone(model: Model, num_simulations: int) -> Callable[[Array, Array], Any]:
         step = step_fields(model, first, start)
         return jax.lax.fori_loop(1, num_simulations, body, (first, step))[1]
 
-    return jax.jit(run)
+    return run

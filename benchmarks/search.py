@@ -8,7 +8,7 @@ import dataclasses
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import emcts
 from benchmarks import equality
 from benchmarks.machine import provenance
 from benchmarks.models import MODELS, Model, alone, step_fields
+from benchmarks.programs import compile_together
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +46,11 @@ class Case:
     @property
     def name(self) -> str:
         return f"{self.rule} {self.batch}, {self.actions}, {self.simulations}"
+
+    @property
+    def row(self) -> str:
+        """Name of the case on a command line."""
+        return f"{self.rule}-{self.batch}-{self.actions}-{self.simulations}-{self.model}".lower()
 
     @property
     def bar(self) -> float | None:
@@ -96,11 +102,11 @@ def plain_search(library: Any, case: Case, model: Model, **options: Any) -> Call
         policy = _policy(library, case.rule)
         return policy(None, key, root, recurrent_fn, case.simulations, **options).search_tree
 
-    return jax.jit(run)
+    return run
 
 
-def epistemic_search(case: Case, model: Model) -> Callable[[float], Callable[..., Any]]:
-    """Returns a search for each beta, all by one program: the model reports variances, and beta is an array."""
+def epistemic_search(case: Case, model: Model) -> Callable[..., Any]:
+    """Returns a search whose model reports variances, and whose `beta` is an array: one program for any of them."""
 
     def recurrent_fn(params: Any, key: Any, action: Any, embedding: Any) -> Any:
         fields, embedding = step_fields(model, action, embedding)
@@ -113,13 +119,7 @@ def epistemic_search(case: Case, model: Model) -> Callable[[float], Callable[...
         policy = _policy(emcts, case.rule)
         return policy(None, key, root, recurrent_fn, case.simulations, beta=betas).search_tree
 
-    compiled = jax.jit(run)
-
-    def with_beta(beta: float) -> Callable[..., Any]:
-        betas = jnp.full((case.batch,), beta)
-        return lambda start, key: compiled(start, key, betas)
-
-    return with_beta
+    return run
 
 
 def _policy(library: Any, rule: str) -> Callable[..., Any]:
@@ -147,19 +147,29 @@ def interleave(
 
 def measure(case: Case, repeats: int, seconds: float, *, epistemic: bool) -> dict[str, Any]:
     """Returns all measurements of one case."""
-    model = MODELS[case.model](case.batch, case.actions)
-    searches = {
-        "mctx": plain_search(mctx, case, model),
-        "emcts": plain_search(emcts, case, model),
-        "model": alone(model, case.simulations),
-    }
+    model, key = MODELS[case.model](case.batch, case.actions), jax.random.key(1)
+    searches = compile_together(
+        {
+            "mctx": plain_search(mctx, case, model),
+            "emcts": plain_search(emcts, case, model),
+            "model": alone(model, case.simulations),
+            "plain": plain_search(emcts, case, model, backend=emcts.plain_backend),
+        },
+        model.start,
+        key,
+    )
+    plain = searches.pop("plain")
     if epistemic:
-        with_beta = epistemic_search(case, model)
-        searches["same tree"], searches["beta 1"] = with_beta(0.0), with_beta(1.0)
+        betas = {"same tree": jnp.zeros(case.batch), "beta 1": jnp.ones(case.batch)}
+        search = epistemic_search(case, model)
+        run = compile_together({"": search}, model.start, key, betas["beta 1"])[""]
+        searches |= {
+            name: lambda start, key, beta=beta: run(start, key, beta) for name, beta in betas.items()
+        }
     times = interleave(searches, model.start, repeats, seconds)
     compared = ("mctx", "emcts", "same tree") if epistemic else ("mctx", "emcts")
-    trees = {name: searches[name](model.start, jax.random.key(1)) for name in compared}
-    without = plain_search(emcts, case, model, backend=emcts.plain_backend)(model.start, jax.random.key(1))
+    trees = {name: searches[name](model.start, key) for name in compared}
+    without = plain(model.start, key)
     row = {
         "case": case.name,
         "model": case.model,
@@ -194,41 +204,57 @@ def _mebibytes(tree: Any) -> float:
     return sum(leaf.nbytes for leaf in jax.tree.leaves(bare)) / 2**20
 
 
-def main(*, smoke: bool = False, growth: bool = True, out: Path | None = None) -> None:
+def main(
+    *, rows: Sequence[str] = (), smoke: bool = False, growth: bool = True, out: Path | None = None
+) -> None:
     """Compares search speed with mctx's, and with that of the model alone.
 
     Args:
+        rows: measure these cases alone, such as puct-128-16-32-tiny; without the sizes of growth.
         smoke: tiny sizes, to see that it runs.
         growth: also measure how time grows with simulations (8 to 512) and batch.
         out: a JSON file for the numbers, with the command, commit and machine.
     """
     console = Console(width=max(Console().width, 130))
-    repeats, seconds = (2, 1.0) if smoke else (15, 12.0)
-    cases = SMOKE if smoke else [case for case in CASES if _on_gpu() or case.batch < 4096]
-    rows = []
-    for case in cases:
-        console.print(f"[dim]{case.name} ...")
-        rows.append(measure(case, repeats, seconds, epistemic=True))
-    console.print(_speed("mctx's time over ours", rows))
-    console.print(_cost(rows))
+    cases = SMOKE if smoke else _chosen(rows)
+    repeats, seconds = (2, 1.0) if smoke else (15, 6.0)
     equal = equality.rows(batch=4, simulations=8) if smoke else equality.rows()
     console.print(_equality(equal))
-    grown = []
-    if growth and not smoke:
+    command = " ".join(["emcts bench search", *(["--rows", *rows] if rows else [])])
+    result: dict[str, Any] = {**provenance(command), "cases": [], "equality": equal, "growth": []}
+
+    def add(to: str, case: Case, repeats: int, *, epistemic: bool) -> None:
+        row = measure(case, repeats, seconds, epistemic=epistemic)
+        console.print(f"[dim]{_line(row)}")
+        result[to].append(row)
+        if out is not None:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(json.dumps(result, indent=1) + "\n")
+
+    for case in cases:
+        add("cases", case, repeats, epistemic=True)
+    console.print(_speed("mctx's time over ours, and both over the model alone", result["cases"]))
+    console.print(_cost(result["cases"]))
+    if growth and not smoke and not rows:
         for case in GROWTH:
-            console.print(f"[dim]{case.name} ...")
-            grown.append(measure(case, 5, 6.0, epistemic=False))
-        console.print(_speed("growth with simulations and with batch", grown))
+            add("growth", case, 5, epistemic=False)
+        console.print(_speed("growth with simulations and with batch", result["growth"]))
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(
-            json.dumps(
-                {**provenance("emcts bench search"), "cases": rows, "equality": equal, "growth": grown},
-                indent=1,
-            )
-            + "\n"
-        )
         console.print(f"written to {out}")
+
+
+def _chosen(rows: Sequence[str]) -> Sequence[Case]:
+    here = {case.row: case for case in CASES if _on_gpu() or case.batch < 4096}
+    if missing := [row for row in rows if row not in here]:
+        raise ValueError(f"there is no row {missing[0]!r}: give any of {', '.join(here)}")
+    return [here[row] for row in rows] if rows else list(here.values())
+
+
+def _line(row: dict[str, Any]) -> str:
+    times = (
+        f"mctx {row['mctx_ms']:.2f} ms, emcts {row['emcts_ms']:.2f} ms, model alone {row['model_ms']:.2f} ms"
+    )
+    return f"{_label(row)}: {times}; agreement {row['agree_with_mctx']:.1%}, {row['kernels_agree_with_plain']:.1%}"
 
 
 def _speed(title: str, rows: list[dict[str, Any]]) -> Table:

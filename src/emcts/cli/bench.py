@@ -6,15 +6,18 @@ from pathlib import Path
 from types import ModuleType
 
 
-def search(*, smoke: bool = False, growth: bool = True, out: Path | None = None) -> None:
-    """Search speed against mctx's, with a check that both visit the same nodes.
+def search(
+    *, rows: tuple[str, ...] = (), smoke: bool = False, growth: bool = True, out: Path | None = None
+) -> None:
+    """Search speed against mctx's and the model's own, with a check that both searches visit the same nodes.
 
     Args:
+        rows: measure these cases alone, such as puct-128-16-32-tiny or gumbel-4096-16-128-mlp; without growth.
         smoke: tiny sizes, to test that it runs.
         growth: also measure how time grows with simulations (8 to 512) and batch.
         out: a JSON file for the numbers, with the command, commit and machine.
     """
-    _benchmark("search").main(smoke=smoke, growth=growth, out=out)
+    _benchmark("search").main(rows=rows, smoke=smoke, growth=growth, out=out)
 
 
 def env(*, smoke: bool = False) -> None:

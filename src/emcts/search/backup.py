@@ -131,18 +131,26 @@ def back_up(
     running: RunningStats, edge: EdgeModel, arriving: Return, propagation: Propagation
 ) -> tuple[RunningStats, Return]:
     """Returns a node after one more return, and the return that is backed up to its parent (Algorithm 1, BACKUP)."""
-    visits, reward, discount = running.node_visits, edge.edge_rewards, edge.edge_discounts
+    visits = running.node_visits
     value = _average(running.node_values, visits, arriving.nu)
-    variance = propagation(edge.edge_reward_variances, discount, arriving.variance)
+    leaving = pass_up(edge, arriving, propagation)
     updated = RunningStats(
         node_visits=visits + 1,
         node_values=value,
         node_value_stds=_average(running.node_value_stds, visits, jnp.sqrt(arriving.variance)),
-        edge_qvalues=reward + discount * value,
+        edge_qvalues=edge.edge_rewards + edge.edge_discounts * value,
         # The edge into a node has as many visits as the node.
-        edge_qvalue_stds=_average(running.edge_qvalue_stds, visits, jnp.sqrt(variance)),
+        edge_qvalue_stds=_average(running.edge_qvalue_stds, visits, jnp.sqrt(leaving.variance)),
     )
-    return updated, Return(reward + discount * arriving.nu, variance)
+    return updated, leaving
+
+
+def pass_up(edge: EdgeModel, arriving: Return, propagation: Propagation) -> Return:
+    """Returns a return one step further up the tree."""
+    return Return(
+        nu=edge.edge_rewards + edge.edge_discounts * arriving.nu,
+        variance=propagation(edge.edge_reward_variances, edge.edge_discounts, arriving.variance),
+    )
 
 
 def _average(mean: Array, count: Array, new: Array) -> Array:

@@ -39,10 +39,16 @@ class CheckedRoot(RootFnOutput):
 
 
 @record
-class CheckedStep(RecurrentFnOutput):
-    """A `recurrent_fn`'s output with fields of the right shapes and dtypes, and with variances."""
+class ModelStep(RecurrentFnOutput):
+    """A `recurrent_fn`'s output with fields of the right shapes and dtypes; it may be without variances."""
 
     prior_logits: Array  # [B, A]
+
+
+@record
+class CheckedStep(ModelStep):
+    """A model step with variances."""
+
     reward_variance: Array  # [B]
     value_variance: Array  # [B]
 
@@ -67,8 +73,11 @@ def read_root(root: object) -> CheckedRoot:
     return CheckedRoot(prior_logits, value, embedding, variance)
 
 
-def read_step(output: object, root: RootFnOutput) -> tuple[CheckedStep, RecurrentState]:
-    """Returns a `recurrent_fn`'s output with all fields as arrays of the root's dtypes, variances filled in."""
+def read_step(output: object, root: RootFnOutput) -> tuple[ModelStep, RecurrentState]:
+    """Returns a `recurrent_fn`'s output with all fields as arrays of the root's shapes and dtypes.
+
+    A variance that is missing stays so: `with_variances` fills it in.
+    """
     if not isinstance(output, tuple) or len(output) != 2:
         raise TypeError(
             f"recurrent_fn must return (RecurrentFnOutput, embedding), got {type(output).__name__}: "
@@ -81,16 +90,26 @@ def read_step(output: object, root: RootFnOutput) -> tuple[CheckedStep, Recurren
         field: _shaped(_field(step, name, field), f"{name}.{field}", batch).astype(dtype)
         for field in ("reward", "discount", "value")
     }
+    given = {field: getattr(step, f"{field}_variance", None) for field in ("reward", "value")}
     variances = {
-        f"{field}_variance": _variance(
-            getattr(step, f"{field}_variance", None), f"{name}.{field}_variance", values[field]
-        )
-        for field in ("reward", "value")
+        f"{field}_variance": _variance(variance, f"{name}.{field}_variance", values[field])
+        for field, variance in given.items()
+        if variance is not None
     }
     logits = _shaped(
         _field(step, name, "prior_logits"), f"{name}.prior_logits", root.prior_logits.shape
     ).astype(root.prior_logits.dtype)
-    return CheckedStep(prior_logits=logits, **values, **variances), _like(embedding, root.embedding)
+    return ModelStep(prior_logits=logits, **values, **variances), _like(embedding, root.embedding)
+
+
+def with_variances(step: ModelStep) -> CheckedStep:
+    """Returns the step with variances of zero where the model gave none."""
+    zero = jnp.zeros_like(step.value)
+    reward_variance = zero if step.reward_variance is None else step.reward_variance
+    value_variance = zero if step.value_variance is None else step.value_variance
+    return CheckedStep(
+        step.reward, step.discount, step.prior_logits, step.value, reward_variance, value_variance
+    )
 
 
 def read_invalid_actions(
@@ -168,9 +187,8 @@ def check_inputs(
         step, _ = read_step(recurrent_fn(params, key, actions, checked.embedding), checked)
         name = f"of action {action}, recurrent_fn's output"
         for field in ("reward", "discount", "value", "reward_variance", "value_variance"):
-            refuse_where(
-                getattr(step, field), lambda x: ~np.isfinite(x), f"{name}.{field}", "give finite numbers"
-            )
+            if (values := getattr(step, field)) is not None:
+                refuse_where(values, lambda x: ~np.isfinite(x), f"{name}.{field}", "give finite numbers")
         refuse_unusable_logits(step.prior_logits, f"{name}.prior_logits")
 
 

@@ -78,6 +78,7 @@ def search(
         max_depth=max_depth,
         num_simulations=num_simulations,
         first=num_nodes(start),
+        continues=tree is not None,
         propagation=propagation,
         rng_key=jax.random.fold_in(rng_key, jnp.uint32(_TIE_BREAK)),
     )

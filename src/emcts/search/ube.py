@@ -28,7 +28,8 @@ def one_step_lookahead(params: Params, rng_key: Key, root: object, recurrent_fn:
 
     def step_by(action: Array, key: Key) -> OneStep:
         actions = jnp.full(checked.value.shape, action, jnp.int32)
-        step, _ = inputs.read_step(recurrent_fn(params, key, actions, checked.embedding), checked)
+        output, _ = inputs.read_step(recurrent_fn(params, key, actions, checked.embedding), checked)
+        step = inputs.with_variances(output)
         variance = step.reward_variance + step.discount**2 * step.value_variance
         return OneStep(step.reward + step.discount * step.value, jnp.sqrt(variance))
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from emcts.search.backup import Propagation
-from emcts.search.inputs import CheckedStep
+from emcts.search.inputs import ModelStep
 from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectionFn, node_rule
 from emcts.search.traversal import fused, pallas, plain
 from emcts.search.traversal.merging import merge_under_vmap
@@ -22,7 +22,7 @@ from emcts.search.tree import Tree
 from emcts.types import Key
 
 Simulate = Callable[[Tree[object], BoundRule, BoundRule, int, Int[Array, "B"]], LeafEdge]
-Backup = Callable[[Tree[object], LeafEdge, CheckedStep, Propagation], Tree[object]]
+Backup = Callable[[Tree[object], LeafEdge, ModelStep, Propagation], Tree[object]]
 
 
 class Backend(NamedTuple):
@@ -46,10 +46,14 @@ class Backend(NamedTuple):
         max_depth: int,
         num_simulations: int,
         first: Int[Array, "B"],
+        continues: bool,
         propagation: Propagation,
         rng_key: Key,
     ) -> Traversal:
-        """Returns the traversals of a search that adds nodes from `first` on: by rules, or by calling functions."""
+        """Returns the traversals of a search that adds nodes from `first` on: by rules, or by calling functions.
+
+        If it `continues`, the tree has more nodes than its root already.
+        """
         root_rule, interior_rule = node_rule(root_fn), node_rule(interior_fn)
         if root_rule is None or interior_rule is None:
 
@@ -69,6 +73,7 @@ class Backend(NamedTuple):
                 first,
                 max_depth=max_depth,
                 num_simulations=num_simulations,
+                continues=continues,
                 propagation=propagation,
             )
 
@@ -101,9 +106,7 @@ def _merged_simulate(
 
 
 def _merging(backup: Backup) -> Backup:
-    def merged(
-        tree: Tree[object], leaf: LeafEdge, step: CheckedStep, propagation: Propagation
-    ) -> Tree[object]:
+    def merged(tree: Tree[object], leaf: LeafEdge, step: ModelStep, propagation: Propagation) -> Tree[object]:
         return merge_under_vmap(lambda tree, leaf, step: backup(tree, leaf, step, propagation))(
             tree, leaf, step
         )
@@ -112,7 +115,7 @@ def _merging(backup: Backup) -> Backup:
 
 
 def _backup_by_platform(
-    tree: Tree[object], leaf: LeafEdge, step: CheckedStep, propagation: Propagation
+    tree: Tree[object], leaf: LeafEdge, step: ModelStep, propagation: Propagation
 ) -> Tree[object]:
     in_jax = functools.partial(plain.backup, propagation=propagation)
     on_cuda = functools.partial(pallas.backup, propagation=propagation) if _fits(tree) else in_jax

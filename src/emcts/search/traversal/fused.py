@@ -11,14 +11,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
 from emcts.search.backup import Propagation
-from emcts.search.inputs import CheckedStep
+from emcts.search.inputs import ModelStep
 from emcts.search.outcomes import mark_equal_draws
 from emcts.search.traversal import pallas, plain
 from emcts.search.traversal.merging import merge_under_vmap
-from emcts.search.traversal.pallas import Descent, EdgeRows, Work
+from emcts.search.traversal.pallas import Descent, NextEdges, Path, Work
 from emcts.search.traversal.plain import LeafEdge
 from emcts.search.traversal.program import MAX_ELEMENTS
-from emcts.search.traversal.rules import BoundRule
+from emcts.search.traversal.rules import BoundRule, stats_of_children
 from emcts.search.tree import Tree
 from emcts.types import Key, MaybeArray, RecurrentState
 
@@ -48,6 +48,7 @@ class FusedTraversal:
     max_depth: int
     num_simulations: int
     propagation: Propagation
+    continues: bool  # whether the trees have more nodes than their roots already
     embedding: PyTree  # of `_Field`
 
     @classmethod
@@ -70,7 +71,8 @@ class FusedTraversal:
         zero = jnp.zeros_like(self.descent.first)
         work = Work(
             tree=tree.replace(embeddings=None, extra_data=None),
-            rows=_edge_rows(tree),
+            next_edges=_next_edges(tree, self.descent.interior) if self.continues else _no_edges(tree),
+            path=Path(jnp.zeros_like(tree.parents), zero),
             leaf=LeafEdge(zero, zero, zero, zero),
             embeddings=small,
             embedding=tuple(jnp.zeros_like(leaf[:, 0]) for leaf in small),
@@ -92,7 +94,7 @@ class FusedTraversal:
         self,
         work: FusedState,
         leaf: LeafEdge,
-        step: CheckedStep,
+        step: ModelStep,
         embedding: RecurrentState,
         simulation: Int[Array, ""],
         first_equal: MaybeArray = None,
@@ -121,12 +123,8 @@ class FusedTraversal:
         )
 
     def end(self, work: FusedState, start: Tree[Any]) -> Tree[Any]:
-        tree, entries = work.work.tree, work.work.tree.action_from_parent
-        return tree.replace(
-            action_from_parent=jnp.where(entries < 0, entries, entries % tree.num_actions),
-            embeddings=self._join(work.work.embeddings, work.large),
-            extra_data=start.extra_data,
-        )
+        embeddings = self._join(work.work.embeddings, work.large)
+        return work.work.tree.replace(embeddings=embeddings, extra_data=start.extra_data)
 
     def _split(
         self, embeddings: RecurrentState, lead: int = 2
@@ -180,20 +178,34 @@ def _to_row(leaf: Array, lead: int) -> Array:
     return numbers.reshape(*numbers.shape[:lead], math.prod(numbers.shape[lead:]))
 
 
-def _edge_rows(tree: Tree[Any]) -> EdgeRows:
-    """Returns the statistics of the edges of all nodes, in the order of `children_index`."""
-    exists, index = tree.children_index >= 0, jnp.maximum(tree.children_index, 0)
+def _no_edges(tree: Tree[Any]) -> NextEdges:
+    """Returns what is not read before a simulation has passed through a node."""
+    nothing = jnp.full_like(tree.parents, Tree.UNVISITED)
+    return NextEdges(nothing, nothing)
 
-    def gather(field: Array) -> Array:
-        found = jax.vmap(lambda numbers, at: numbers[at])(field, index)
-        return jnp.where(exists, found, jnp.zeros_like(found))
 
-    return EdgeRows(
-        visits=gather(tree.node_visits),
-        qvalues=gather(tree.edge_qvalues),
-        qvalue_stds=gather(tree.edge_qvalue_stds),
-        discounts=gather(tree.edge_discounts),
-    )
+def _next_edges(tree: Tree[Any], interior: BoundRule) -> NextEdges:
+    """Returns the edges that a rule selects next at all nodes."""
+    scored, rule = tree.scored(), pallas.unloadable(interior)
+    nodes = jnp.arange(tree.parents.shape[1])
+
+    def select(tree: Tree[Any], rule: BoundRule, depths: Int[Array, "N"]) -> tuple[Array, Array]:
+        stats = jax.vmap(stats_of_children, in_axes=(None, 0, 0))(tree, nodes, tree.children_index)
+        actions = jax.vmap(rule.select)(stats, depths)
+        selected = plain.follow(tree.children_index, stats, actions, tree.num_outcomes)
+        has_ended = (selected.child >= 0) & (tree.edge_discounts[selected.child] == 0)
+        child = jnp.where(has_ended, pallas.ended(selected.child), selected.child)
+        return selected.outcome * tree.num_actions + actions, child
+
+    return NextEdges(*jax.vmap(select)(scored, rule, jax.vmap(_depths)(tree.parents)))
+
+
+def _depths(parents: Int[Array, "N"]) -> Int[Array, "N"]:
+    """Returns how many edges lie above each node: after k rounds, up to 2**k of them were counted."""
+    depths, above = (parents >= 0).astype(jnp.int32), jnp.maximum(parents, Tree.ROOT_INDEX)
+    for _ in range(math.ceil(math.log2(parents.shape[0]))):
+        depths, above = depths + depths[above], above[above]
+    return depths
 
 
 def _plain_begin(work: Work, descent: Descent, *, max_depth: int, num_simulations: int) -> Work:
@@ -203,7 +215,7 @@ def _plain_begin(work: Work, descent: Descent, *, max_depth: int, num_simulation
 
 def _plain_advance(
     work: Work,
-    step: CheckedStep,
+    step: ModelStep,
     embedding: tuple[Array, ...],
     descent: Descent,
     simulation: Int[Array, ""],
@@ -212,7 +224,7 @@ def _plain_advance(
     max_depth: int,
     num_simulations: int,
 ) -> Work:
-    """Does the same as the kernel but for `rows`, which plain JAX does not read."""
+    """Does the same as the kernel but for what plain JAX does not read: `next_edges` and `path`."""
     batch = jnp.arange(descent.first.shape[0])
     embeddings = tuple(
         array.at[batch, work.leaf.next_node_index].set(row)

@@ -3,6 +3,11 @@
 In plain JAX each level of a traversal costs kernel launches and a round trip to the host; a kernel is one launch.
 `advance` is the way up of one simulation and the way down of the next, with the embeddings that both move: a simulation
 is one launch beside those of the model.
+
+A traversal is a chain of loads that wait for each other, so a kernel keeps the nodes of a path: the way up loads the
+numbers of many nodes at once, and only the returns are computed one after the other. What an interior rule selects at a
+node changes only when a simulation passes through it. `advance` evaluates the rule at the nodes of a path, several at
+once, and keeps what it selects: the way down then follows one number per level.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,44 +18,61 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
-from emcts.search.backup import EdgeModel, NodeFields, Propagation, Return, RunningStats, back_up, evaluate
-from emcts.search.inputs import CheckedStep
-from emcts.search.outcomes import mean_over_outcomes, next_outcome, pick_outcome, sum_over_outcomes
+from emcts.search.backup import (
+    EdgeModel,
+    NodeFields,
+    Propagation,
+    Return,
+    RunningStats,
+    back_up,
+    evaluate,
+    pass_up,
+)
+from emcts.search.inputs import ModelStep, with_variances
+from emcts.search.outcomes import mean_over_outcomes, next_outcome, sum_over_outcomes
 from emcts.search.traversal.plain import LeafEdge
-from emcts.search.traversal.program import Program, Ref, Scalar, compiler_params
+from emcts.search.traversal.program import Program, Ref, Scalar, compiler_params, nodes_at_once
 from emcts.search.traversal.rules import BoundRule, NodeStats
 from emcts.search.tree import Tree, score
 from emcts.types import Replaceable, record
+
+BACKED_UP_AT_ONCE = 32  # nodes, one for each thread of a warp
 
 RecordT = TypeVar("RecordT", "Work", Tree[object])
 
 
 @record
-class EdgeRows:
-    """Statistics of the edges below each node, beside those on the nodes that they lead to.
+class NextEdges:
+    """The edge that the interior rule selects next at each node: its entry of `children_index`, and where it leads.
 
-    A traversal then waits once for memory at each level, and not for the children's indices first. Entries are in the
-    order of `children_index`, 0 where there is no child.
+    `child` is the node to go on at, `Tree.UNVISITED`, or `ended` of a node to evaluate again.
     """
 
-    visits: Int[Array, "B N KA"]
-    qvalues: Float[Array, "B N KA"]
-    qvalue_stds: Float[Array, "B N KA"]
-    discounts: Float[Array, "B N KA"]
+    entry: Int[Array, "B N"]
+    child: Int[Array, "B N"]
+
+
+@record
+class Path:
+    """The nodes of a simulation from the root to its leaf, and how many edges lie between."""
+
+    nodes: Int[Array, "B N"]
+    length: Int[Array, "B"]
 
 
 @record
 class Work(Replaceable):
     """What a search with kernels keeps between two evaluations of the model.
 
-    `tree` has no embeddings, and `action_from_parent` are entries of `children_index`. `embeddings` are those of all
-    nodes, one row of numbers each, and `embedding` are the rows of the leaf's parent.
+    `tree` has no embeddings. `embeddings` are those of all nodes, one row of numbers each, and `embedding` are the rows
+    of the leaf's parent.
     """
 
     tree: Tree[object]
-    rows: EdgeRows
+    next_edges: NextEdges
+    path: Path
     leaf: LeafEdge
     embeddings: tuple[Array, ...]  # [B, N, E] each
     embedding: tuple[Array, ...]  # [B, E] each
@@ -65,14 +87,20 @@ class Descent(NamedTuple):
 
 
 class State(NamedTuple):
-    """The position of a simulation on its way down."""
+    """The position of a simulation on its way down: an edge of a node, at a depth."""
 
     node: Scalar
-    action: Scalar
-    outcome: Scalar
     child: Scalar
     depth: Scalar
-    is_continuing: Array
+
+
+class Selection(NamedTuple):
+    """What a rule selects at a node: the action, the outcome to visit, its entry, and where it leads."""
+
+    action: Array
+    outcome: Array
+    entry: Array
+    child: Array
 
 
 def begin(
@@ -90,7 +118,7 @@ def begin(
 
 def advance(
     work: Work,
-    step: CheckedStep,
+    step: ModelStep,
     embedding: tuple[Array, ...],
     descent: Descent,
     simulation: Int[Array, ""],
@@ -103,8 +131,12 @@ def advance(
     """Writes the model's output for a leaf, averages it into all nodes above, and traverses to the next leaf."""
     num_actions = work.tree.num_actions
 
+    def synchronise() -> None:
+        if not interpret:
+            plt.debug_barrier()  # what one thread wrote, another is about to read
+
     def kernel(
-        step: CheckedStep,
+        step: ModelStep,
         embedding: tuple[Ref, ...],
         descent: Descent,
         simulation: Ref,
@@ -114,9 +146,11 @@ def advance(
         node = program.load(work.leaf.next_node_index)
         for source, target in zip(embedding, work.embeddings, strict=True):
             program.copy(source, (), target, (node,))
-        _way_up(program, work.tree, work.rows, work.leaf, step, propagation)
-        if not interpret:
-            plt.debug_barrier()  # what one thread wrote, another is about to read
+        arriving = _expand(program, work.tree, work.leaf, step, propagation)
+        _back_up_path(program, work, arriving, propagation)
+        synchronise()
+        _select_on_path(program, work, descent.interior)
+        synchronise()
         following = plt.load(simulation.at[jnp.int32(0)]) + 1  # a kernel cannot read an array without axes
         _way_down(program, work, descent, max_depth, num_simulations, following)
 
@@ -126,7 +160,7 @@ def advance(
 def backup(
     tree: Tree[object],
     leaf: LeafEdge,
-    step: CheckedStep,
+    step: ModelStep,
     propagation: Propagation,
     *,
     interpret: bool = False,
@@ -134,8 +168,10 @@ def backup(
     """Does the same as `plain.backup`, for trees that selection functions traverse."""
     num_actions = tree.num_actions
 
-    def kernel(leaf: LeafEdge, step: CheckedStep, tree: Tree[object]) -> None:
-        _way_up(Program(num_actions), tree, None, leaf, step, propagation)
+    def kernel(leaf: LeafEdge, step: ModelStep, tree: Tree[object]) -> None:
+        program = Program(num_actions)
+        arriving = _expand(program, tree, leaf, step, propagation)
+        _back_up_parents(program, tree, leaf, arriving, propagation)
 
     return _call(kernel, (leaf, step), tree, "emcts_backup", interpret)
 
@@ -190,57 +226,97 @@ def _way_down(
 
     There is none after the last simulation: the rule is asked at the root alone then.
     """
-    tree, beta = work.tree, program.load(work.tree.beta)
     is_needed = (simulation < num_simulations).astype(jnp.int32)  # Triton selects no two constants
     deepest = 1 + (max_depth - 1) * is_needed
     last = jnp.minimum(simulation, num_simulations - 1)
-
-    def step(rule: BoundRule, at: Scalar, depth: Scalar) -> State:
-        children = program.rows_of_outcomes(tree.children_index, at, tree.num_outcomes, Tree.UNVISITED)
-        discounts = program.rows_of_outcomes(work.rows.discounts, at, tree.num_outcomes)
-        stats = _node_stats(program, work, at, beta)
-        action = rule.select(stats, depth)
-        entries = [program.pick(row, action) for row in children]
-        outcome, child = next_outcome(entries, program.pick(stats.visits, action))
-        discount = pick_outcome([program.pick(row, action) for row in discounts], outcome)
-        is_continuing = (child != Tree.UNVISITED) & (discount != 0) & (depth + 1 < deepest)
-        # With one outcome this would be a constant, which a loop in Triton cannot carry: add a loaded number.
-        return State(at, action, outcome + 0 * action, child, depth + 1, is_continuing)
-
-    interior = _load_rule(program, descent.interior, last)
+    beta = program.load(work.tree.beta)
     zero = jnp.int32(0)
+    root = _select(program, work, zero, zero, _load_rule(program, descent.root, last), beta)
+
+    def follow(state: State) -> State:
+        program.store(work.path.nodes, state.child, state.depth)
+        return State(state.child, program.load(work.next_edges.child, state.child), state.depth + 1)
+
     end = lax.while_loop(
-        lambda state: state.is_continuing,
-        lambda state: step(interior, state.child, state.depth),
-        step(_load_rule(program, descent.root, last), zero, zero),
+        lambda state: (state.child >= 0) & (state.depth < deepest),
+        follow,
+        State(0 * root.child, root.child, 1 + 0 * root.child),  # a loop in Triton carries no constants
     )
+    entry = jnp.where(end.depth == 1, root.entry, program.load(work.next_edges.entry, end.node))
     new_node = program.load(descent.first) + last
-    node = jnp.where(end.child == Tree.UNVISITED, new_node, end.child)
+    leaf = jnp.where(
+        end.child >= 0, end.child, jnp.where(end.child == Tree.UNVISITED, new_node, ended(end.child))
+    )
+    program.store(work.path.nodes, leaf, end.depth)
+    program.store(work.path.length, end.depth)
     program.store(work.leaf.parent_index, end.node)
-    program.store(work.leaf.action, end.action)
-    program.store(work.leaf.outcome, end.outcome)
-    program.store(work.leaf.next_node_index, node)
+    program.store(work.leaf.action, lax.rem(entry, jnp.int32(program.num_actions)))
+    program.store(work.leaf.outcome, lax.div(entry, jnp.int32(program.num_actions)))
+    program.store(work.leaf.next_node_index, leaf)
     for source, target in zip(work.embeddings, work.embedding, strict=True):
         program.copy(source, (end.node,), target, ())
 
 
-def _node_stats(program: Program, work: Work, at: Scalar, beta: Array) -> NodeStats:
-    tree, rows = work.tree, work.rows
+def ended(node: Array) -> Array:
+    """Converts a node below which nothing is expanded to the number that `NextEdges` has for it, and back."""
+    return Tree.UNVISITED - 1 - node
 
-    def by_outcome(ref: Ref) -> list[Array]:
-        return program.rows_of_outcomes(ref, at, tree.num_outcomes)
 
-    visits = by_outcome(rows.visits)
-    pairs = zip(by_outcome(rows.qvalues), by_outcome(rows.qvalue_stds), strict=True)
-    return NodeStats(
+def _select_on_path(program: Program, work: Work, interior: BoundRule) -> None:
+    """Evaluates the interior rule at all nodes of a path below the root, several at once."""
+    rule, beta = _load_rule(program, interior, jnp.int32(0)), program.load(work.tree.beta)
+    length = program.load(work.path.length)
+    at_once = nodes_at_once(program.num_actions)
+    lanes = lax.broadcasted_iota(jnp.int32, (at_once,), 0)
+
+    def part(first: Scalar) -> Scalar:
+        depths = first + lanes
+        exists = depths <= length
+        nodes = program.load_at(work.path.nodes, depths, mask=exists)
+        selected = _select(program, work, nodes, depths, rule, beta)
+        program.store_at(work.next_edges.entry, selected.entry, nodes, mask=exists)
+        program.store_at(work.next_edges.child, selected.child, nodes, mask=exists)
+        return first + at_once
+
+    lax.while_loop(lambda first: first <= length, part, jnp.minimum(length, 1))
+
+
+def _select(
+    program: Program, work: Work, nodes: Array, depths: Array, rule: BoundRule, beta: Array
+) -> Selection:
+    """Evaluates a rule at a node, or at several."""
+    tree = work.tree
+    children = program.rows_of_outcomes(tree.children_index, nodes, tree.num_outcomes, absent=Tree.UNVISITED)
+
+    def of_children(ref: Ref) -> list[Array]:
+        return [program.load_at(ref, jnp.maximum(child, 0), mask=child >= 0) for child in children]
+
+    def number(ref: Ref) -> Array:
+        return program.load_at(ref, nodes)
+
+    visits = of_children(tree.node_visits)
+    pairs = zip(of_children(tree.edge_qvalues), of_children(tree.edge_qvalue_stds), strict=True)
+    stats = NodeStats(
         visits=sum_over_outcomes(visits).astype(jnp.float32),
-        prior_logits=program.load_row(tree.children_prior_logits, at),
+        prior_logits=program.load_row(tree.children_prior_logits, nodes),
         qvalues=mean_over_outcomes(visits, [score(*pair, beta) for pair in pairs]),
-        node_visits=program.load(tree.node_visits, at),
-        node_value=score(program.load(tree.node_values, at), program.load(tree.node_value_stds, at), beta),
-        raw_value=score(program.load(tree.raw_values, at), program.load(tree.raw_value_stds, at), beta),
-        mask=program.mask,
+        node_visits=number(tree.node_visits),
+        node_value=score(number(tree.node_values), number(tree.node_value_stds), beta),
+        raw_value=score(number(tree.raw_values), number(tree.raw_value_stds), beta),
     )
+
+    def select(stats: NodeStats, depth: Array) -> tuple[Array, Array]:
+        action = rule.select(stats._replace(mask=program.mask), depth)
+        return action, program.pick(stats.visits, action)
+
+    action, visits_of_action = (jax.vmap(select) if nodes.ndim else select)(stats, depths)
+
+    entries = [k * program.num_actions + action for k in range(tree.num_outcomes)]
+    selected = [program.load_at(tree.children_index, nodes, entry) for entry in entries]
+    outcome, child = next_outcome(selected, visits_of_action)
+    discount = program.load_at(tree.edge_discounts, jnp.maximum(child, 0))
+    child = jnp.where((child >= 0) & (discount == 0), ended(child), child)
+    return Selection(action, outcome, outcome * program.num_actions + action, child)
 
 
 def loadable(bound: BoundRule) -> BoundRule:
@@ -265,74 +341,91 @@ def _load_rule(program: Program, refs: BoundRule, simulation: Scalar) -> BoundRu
     return unloadable(rest._replace(inputs=rest.inputs._replace(considered_visit=considered)))
 
 
+def _expand(
+    program: Program, tree: Tree[object], leaf: LeafEdge, step: ModelStep, propagation: Propagation
+) -> Return:
+    """Writes the model's output to the leaf, and returns what is backed up to its parent."""
+    fields, node = NodeFields.of(tree), program.load(leaf.next_node_index)
+    parent, action = program.load(leaf.parent_index), program.load(leaf.action)
+    running = jax.tree.map(lambda ref: program.load(ref, node), fields.running)
+    reward = program.load(fields.edge.edge_rewards, node)
+    evaluation = with_variances(jax.tree.map(program.load_any, step))
+    new, arriving = evaluate(running, reward, evaluation, propagation)
+    jax.tree.map(lambda ref, number: program.store(ref, number, node), fields, new)
+    program.store(tree.parents, parent, node)
+    program.store(tree.action_from_parent, action, node)
+    program.store_row(tree.children_prior_logits, evaluation.prior_logits, node)
+    program.store(tree.children_index, node, parent, program.load(leaf.outcome) * tree.num_actions + action)
+    return arriving
+
+
+class _Chunk(NamedTuple):
+    """How much of a path lies above, and the return that arrives there."""
+
+    length: Scalar
+    arriving: Return
+
+
+def _back_up_path(program: Program, work: Work, arriving: Return, propagation: Propagation) -> None:
+    """Averages a return into all nodes of a path above its leaf, from the leaf's parent on, many at once."""
+    fields = NodeFields.of(work.tree)
+    lanes = lax.broadcasted_iota(jnp.int32, (BACKED_UP_AT_ONCE,), 0)
+    length = program.load(work.path.length)
+
+    def part(chunk: _Chunk) -> _Chunk:
+        positions = chunk.length - 1 - lanes
+        exists = positions >= 0
+        # Lanes above the root read the leaf: interpreted, a masked store writes back what was there.
+        nodes = program.load_at(work.path.nodes, jnp.where(exists, positions, length))
+        running, edge = jax.tree.map(lambda ref: program.load_at(ref, nodes), (fields.running, fields.edge))
+
+        def one(lane: Scalar, state: tuple[Return, Return]) -> tuple[Return, Return]:
+            here, (arriving, arrived) = lanes == lane, state
+            arrived = jax.tree.map(lambda number, row: jnp.where(here, number, row), arriving, arrived)
+            at_lane = jax.tree.map(lambda row: jnp.sum(jnp.where(here, row, jnp.zeros_like(row))), edge)
+            return pass_up(at_lane, arriving, propagation), arrived
+
+        nothing = jnp.zeros_like(running.node_values)
+        count = jnp.minimum(chunk.length, BACKED_UP_AT_ONCE)
+        above, arrived = lax.fori_loop(0, count, one, (chunk.arriving, Return(nothing, nothing)))
+        new, _ = back_up(running, edge, arrived, propagation)
+        jax.tree.map(
+            lambda ref, numbers: program.store_at(ref, numbers, nodes, mask=exists), fields.running, new
+        )
+        return _Chunk(chunk.length - BACKED_UP_AT_ONCE, above)
+
+    lax.while_loop(lambda chunk: chunk.length > 0, part, _Chunk(length, arriving))
+
+
 class _Position(NamedTuple):
     """A node on the way up with its numbers, which were loaded while the node below was computed."""
 
     node: Scalar
     parent: Scalar
-    entry: Scalar
     running: RunningStats
     edge: EdgeModel
 
 
-def _way_up(
-    program: Program,
-    tree: Tree[object],
-    rows: EdgeRows | None,
-    leaf: LeafEdge,
-    step: CheckedStep,
-    propagation: Propagation,
+def _back_up_parents(
+    program: Program, tree: Tree[object], leaf: LeafEdge, arriving: Return, propagation: Propagation
 ) -> None:
-    """Writes the model's output to the leaf, and averages the return into all nodes above it."""
+    """Averages a return into all nodes above a leaf, where no path is known."""
     fields = NodeFields.of(tree)
 
     def load(at: Scalar) -> _Position:
         running, edge = jax.tree.map(lambda ref: program.load(ref, at), (fields.running, fields.edge))
-        parent, entry = program.load(tree.parents, at), program.load(tree.action_from_parent, at)
-        return _Position(at, parent, entry, running, edge)
+        return _Position(at, program.load(tree.parents, at), running, edge)
 
-    def store_row(parent: Scalar, entry: Scalar, running: RunningStats) -> None:
-        if rows is not None:
-            program.store(rows.visits, running.node_visits, parent, entry)
-            program.store(rows.qvalues, running.edge_qvalues, parent, entry)
-            program.store(rows.qvalue_stds, running.edge_qvalue_stds, parent, entry)
-
-    def average(at: _Position, arriving: Return) -> tuple[RunningStats, Return]:
+    def average(at: _Position, arriving: Return) -> Return:
         new, arriving = back_up(at.running, at.edge, arriving, propagation)
         jax.tree.map(lambda ref, number: program.store(ref, number, at.node), fields.running, new)
-        return new, arriving
-
-    parent, action = program.load(leaf.parent_index), program.load(leaf.action)
-    entry = program.load(leaf.outcome) * tree.num_actions + action
-    above = load(parent)
-    node = program.load(leaf.next_node_index)
-    evaluation: CheckedStep = jax.tree.map(program.load_any, step)
-    new, arriving = _evaluate(program, fields, node, evaluation, propagation)
-    program.store(tree.parents, parent, node)
-    program.store(tree.action_from_parent, action if rows is None else entry, node)
-    program.store_row(tree.children_prior_logits, evaluation.prior_logits, node)
-    program.store(tree.children_index, node, parent, entry)
-    store_row(parent, entry, new.running)
-    if rows is not None:
-        program.store(rows.discounts, new.edge.edge_discounts, parent, entry)
+        return arriving
 
     def body(state: tuple[_Position, Return]) -> tuple[_Position, Return]:
         at, arriving = state
         above = load(at.parent)
-        new, arriving = average(at, arriving)
-        store_row(at.parent, at.entry, new)
-        return above, arriving
+        return above, average(at, arriving)
 
-    root, arriving = lax.while_loop(lambda state: state[0].parent != Tree.NO_PARENT, body, (above, arriving))
+    start = load(program.load(leaf.parent_index)), arriving
+    root, arriving = lax.while_loop(lambda state: state[0].parent != Tree.NO_PARENT, body, start)
     average(root, arriving)
-
-
-def _evaluate(
-    program: Program, fields: NodeFields, node: Scalar, step: CheckedStep, propagation: Propagation
-) -> tuple[NodeFields, Return]:
-    """Writes the numbers of a leaf after an evaluation, given the numbers of the step."""
-    running = jax.tree.map(lambda ref: program.load(ref, node), fields.running)
-    reward = program.load(fields.edge.edge_rewards, node)
-    new, arriving = evaluate(running, reward, step, propagation)
-    jax.tree.map(lambda ref, number: program.store(ref, number, node), fields, new)
-    return new, arriving

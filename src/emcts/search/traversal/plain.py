@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from emcts.search.backup import EdgeModel, NodeFields, Propagation, Return, RunningStats, back_up, evaluate
-from emcts.search.inputs import CheckedStep
+from emcts.search.inputs import ModelStep, with_variances
 from emcts.search.outcomes import next_outcome
 from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectionFn
 from emcts.search.traversal.rules import BoundRule, NodeStats, stats_of_children
@@ -68,7 +68,7 @@ def simulate(
             children = jax.vmap(lambda index, node: index[node])(scored.children_index, node_index)
             stats = jax.vmap(stats_of_children)(scored, node_index, children)
             action = jax.vmap(BoundRule.select, in_axes=(0, 0, None))(bound_rule, stats, depth)
-            return _follow(children, stats, action, scored.num_outcomes)
+            return follow(children, stats, action, scored.num_outcomes)
 
         return select
 
@@ -87,24 +87,24 @@ def simulate_by_functions(
     scored = tree.scored()
     batch = jnp.arange(new_node.shape[0])
 
-    def follow(node_index: Int[Array, "B"], action: Array) -> Selected:
+    def follow_at(node_index: Int[Array, "B"], action: Array) -> Selected:
         children = scored.children_index[batch, node_index]
         stats = jax.vmap(stats_of_children)(scored, node_index, children)
-        return _follow(children, stats, action.astype(jnp.int32), scored.num_outcomes)
+        return follow(children, stats, action.astype(jnp.int32), scored.num_outcomes)
 
     def at_root(keys: MaybeArray, node_index: Int[Array, "B"], depth: Int[Array, ""]) -> Selected:
         del depth
-        return follow(node_index, jax.vmap(root_fn)(keys, scored, node_index))
+        return follow_at(node_index, jax.vmap(root_fn)(keys, scored, node_index))
 
     def at_interior(keys: MaybeArray, node_index: Int[Array, "B"], depth: Int[Array, ""]) -> Selected:
         select = jax.vmap(interior_fn, in_axes=(0, 0, 0, None))
-        return follow(node_index, select(keys, scored, node_index, depth))
+        return follow_at(node_index, select(keys, scored, node_index, depth))
 
     keys = jax.random.split(rng_key, new_node.shape[0])
     return _simulate(scored, at_root, at_interior, max_depth, new_node, keys)
 
 
-def _follow(
+def follow(
     children: Int[Array, "B KA"], stats: NodeStats, action: Int[Array, "B"], num_outcomes: int
 ) -> Selected:
     """Returns the outcome of each selected action that is visited next."""
@@ -167,8 +167,9 @@ class _BackupState(NamedTuple):
     running: RunningStats
 
 
-def backup(tree: Tree[object], leaf: LeafEdge, step: CheckedStep, propagation: Propagation) -> Tree[object]:
+def backup(tree: Tree[object], leaf: LeafEdge, output: ModelStep, propagation: Propagation) -> Tree[object]:
     """Writes the model's output to the leaf, and averages the return into all nodes above it."""
+    step = with_variances(output)
     batch = jnp.arange(leaf.action.shape[0])
     num_nodes = tree.node_visits.shape[-1]
     at_leaf = (batch, leaf.next_node_index)

@@ -11,6 +11,9 @@ from jaxtyping import Array, Int
 
 MAX_ELEMENTS = 2**31 - 1  # offsets in a kernel are 32 bits wide
 COPIED_AT_ONCE = 1024
+SELECTED_AT_ONCE = (
+    64  # entries of rows: with more, a kernel takes registers from the batch elements beside it
+)
 
 Ref = Any  # a reference to an array in device memory
 Scalar = Int[Array, ""]
@@ -34,8 +37,22 @@ class Program:
     def store(self, ref: Ref, value: Array, *node: Scalar) -> None:
         plt.store(ref.at[(self.batch, *node)], value)
 
-    def load_row(self, ref: Ref, *node: Scalar, start: int = 0) -> Array:
-        return plt.load(ref.at[(self.batch, *node, start + self.actions)], mask=self.mask, other=0)
+    def load_at(self, ref: Ref, *index: Array, mask: Array | None = None) -> Array:
+        """Returns a number of each of several nodes, or of one; 0 where `mask` is False."""
+        return plt.load(ref.at[(self.batch, *index)], mask=mask, other=None if mask is None else 0)
+
+    def store_at(self, ref: Ref, values: Array, *index: Array, mask: Array) -> None:
+        plt.store(ref.at[(self.batch, *index)], values, mask=mask)
+
+    def load_row(self, ref: Ref, *node: Array, start: int = 0) -> Array:
+        """Returns the entries of the actions of a node, or of several nodes, 0 beyond the last action."""
+        shape = (*(node[0].shape if node else ()), *self.actions.shape)
+        lead = len(shape) - 1
+        at = (lax.broadcast_in_dim(index, shape, tuple(range(lead))) if lead else index for index in node)
+        entries, mask = (
+            lax.broadcast_in_dim(row, shape, (lead,)) for row in (start + self.actions, self.mask)
+        )
+        return plt.load(ref.at[(self.batch, *at, entries)], mask=mask, other=0)
 
     def load_any(self, ref: Ref) -> Array:
         """Returns the number or the row of this batch element."""
@@ -44,10 +61,13 @@ class Program:
     def store_row(self, ref: Ref, row: Array, *node: Scalar) -> None:
         plt.store(ref.at[(self.batch, *node, self.actions)], row, mask=self.mask)
 
-    def rows_of_outcomes(self, ref: Ref, node: Scalar, num_outcomes: int, absent: int = 0) -> list[Array]:
-        """Returns the entries of a node's actions, a row for each outcome."""
+    def rows_of_outcomes(self, ref: Ref, node: Array, num_outcomes: int, absent: int) -> list[Array]:
+        """Returns the entries of a node's actions, a row for each outcome; `absent` beyond the last action."""
         rows = [self.load_row(ref, node, start=k * self.num_actions) for k in range(num_outcomes)]
-        return rows if absent == 0 else [jnp.where(self.mask, row, absent) for row in rows]
+        return [
+            jnp.where(lax.broadcast_in_dim(self.mask, row.shape, (row.ndim - 1,)), row, absent)
+            for row in rows
+        ]
 
     def pick(self, row: Array, action: Scalar) -> Array:
         """Returns the entry of one action."""
@@ -72,6 +92,11 @@ class Program:
             part(jnp.int32(0), None)
         else:
             jax.lax.fori_loop(0, parts, part, None)
+
+
+def nodes_at_once(num_actions: int) -> int:
+    """Returns at how many nodes a program evaluates a rule at the same time."""
+    return max(1, min(32, SELECTED_AT_ONCE // pl.next_power_of_2(num_actions)))
 
 
 def compiler_params(num_actions: int) -> plt.CompilerParams:

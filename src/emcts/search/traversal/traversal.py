@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from emcts.search.backup import Propagation
-from emcts.search.inputs import CheckedStep
+from emcts.search.inputs import ModelStep
 from emcts.search.outcomes import mark_equal_draws
 from emcts.search.traversal.plain import LeafEdge
 from emcts.search.tree import Tree
@@ -32,7 +32,7 @@ class Traversal(Protocol):
         self,
         work: Work,
         leaf: LeafEdge,
-        step: CheckedStep,
+        step: ModelStep,
         embedding: RecurrentState,
         simulation: Int[Array, ""],
         first_equal: MaybeArray = None,
@@ -54,7 +54,7 @@ class SeparateTraversal:
     """
 
     simulate: Callable[[Tree[Any], Int[Array, ""], Int[Array, "B"], Key], LeafEdge]
-    backup: Callable[[Tree[Any], LeafEdge, CheckedStep, Propagation], Tree[Any]]
+    backup: Callable[[Tree[Any], LeafEdge, ModelStep, Propagation], Tree[Any]]
     first: Int[Array, "B"]  # node that the search adds
     propagation: Propagation
     bare: bool = False
@@ -75,7 +75,7 @@ class SeparateTraversal:
         self,
         work: Tree[Any],
         leaf: LeafEdge,
-        step: CheckedStep,
+        step: ModelStep,
         embedding: RecurrentState,
         simulation: Int[Array, ""],
         first_equal: MaybeArray = None,

@@ -18,9 +18,9 @@ class Growth(Replaceable):
     `values` are those of the edges that lead to the nodes; the root has none, and there they are its own.
     """
 
-    visits: Int[Array, "*B S+1 N"]
-    values: Float[Array, "*B S+1 N"]
-    stds: Float[Array, "*B S+1 N"]
+    visits: Int[Array, "*B T N"]
+    values: Float[Array, "*B T N"]
+    stds: Float[Array, "*B T N"]
 
 
 class Recorder:

@@ -2,12 +2,12 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from emcts.inspect.growth import Growth
 from emcts.search.reading import TreeNode
@@ -49,31 +49,55 @@ def search_record(
 ) -> dict[str, JSON]:
     """Returns one search of a batch. `actions` are the names of those of the root."""
     root = tree.read(batch_index)
-    one, grown = _one(tree, batch_index), None
-    if growth is not None:
-        grown = _growth_of(growth, tree, one, batch_index)
+    arrays = _Arrays.of(tree, batch_index)
+    grown = None if growth is None else _growth_of(growth, tree, arrays, batch_index)
     nodes = sorted((node for _, node in root.walk(_DEEPEST)), key=lambda node: (-node.visits, node.index))
     kept = sorted(nodes[: limits.nodes], key=lambda node: node.index)
     return {
-        "beta": number(float(one.beta[0])),
+        "beta": number(arrays.beta),
         "simulations": root.visits - 1 if grown is None else len(grown.visits) - 1,
         "total_nodes": len(nodes),
-        "nodes": _columns(kept, one.parents[0], labels),
-        "root": _root_actions(one, actions),
-        "growth": None if grown is None else _growth_record(grown, kept, one.parents[0], limits.growth_depth),
+        "nodes": _columns(kept, arrays.parents, labels),
+        "root": _root_actions(arrays, actions),
+        "growth": None if grown is None else _growth_record(grown, kept, arrays.parents, limits.growth_depth),
     }
 
 
-def _one(tree: Tree[Any], batch_index: int) -> Tree[None]:
-    """One tree of a batch, as a batch of one, in numpy."""
-    bare = jax.device_get(tree.replace(embeddings=None, extra_data=None))
-    return jax.tree.map(lambda leaf: leaf[batch_index][None] if bare.beta.ndim else leaf[None], bare)
+@dataclasses.dataclass(frozen=True)
+class _Arrays:
+    """What is read of one tree beside its nodes, in numpy."""
+
+    beta: float
+    node_visits: Int[np.ndarray, "N"]
+    parents: Int[np.ndarray, "N"]
+    root_children: Int[np.ndarray, "K A"]
+    root_logits: Float[np.ndarray, "A"]
+    root_invalid: Bool[np.ndarray, "A"]
+    summary: Mapping[str, np.ndarray]
+
+    @classmethod
+    def of(cls, tree: Tree[Any], batch_index: int) -> "_Arrays":
+        def row(array: Any) -> np.ndarray:
+            return np.asarray(array[batch_index] if tree.beta.ndim else array)
+
+        summary = tree.summary()
+        return cls(
+            beta=float(row(tree.beta)),
+            node_visits=row(tree.node_visits),
+            parents=row(tree.parents),
+            root_children=row(tree.children_index)[Tree.ROOT_INDEX].reshape(-1, tree.num_actions),
+            root_logits=row(tree.children_prior_logits)[Tree.ROOT_INDEX].astype(np.float64),
+            root_invalid=row(tree.root_invalid_actions),
+            summary={field.name: row(getattr(summary, field.name)) for field in dataclasses.fields(summary)},
+        )
 
 
 _DEEPEST = 1_000_000
 
 
-def numbers(values: Iterable[float], digits: int = DIGITS) -> list[float | int | None]:
+def numbers(
+    values: Iterable[float] | Float[np.ndarray, "X"], digits: int = DIGITS
+) -> list[float | int | None]:
     """Returns numbers for JSON, of so many significant digits; None stands for what is not finite."""
     return [number(float(value), digits) for value in values]
 
@@ -101,25 +125,24 @@ def _columns(nodes: Sequence[TreeNode], parents: np.ndarray, labels: Labels) -> 
     }
 
 
-def _root_actions(tree: Tree[Any], actions: Sequence[str]) -> dict[str, JSON]:
+def _root_actions(arrays: _Arrays, actions: Sequence[str]) -> dict[str, JSON]:
     """The numbers of `summary()`, one for each action; null where an action was not tried."""
-    summary = jax.device_get(tree.summary())
-    visits = summary.visit_counts[0]
-    logits = tree.children_prior_logits[0, Tree.ROOT_INDEX].astype(np.float64)
+    summary, logits = arrays.summary, arrays.root_logits
+    visits = summary["visit_counts"]
     with np.errstate(invalid="ignore"):
         prior = np.exp(logits - logits.max())
         prior /= prior.sum()
-    legal = ~tree.root_invalid_actions[0] & (prior > 0)
+    legal = ~arrays.root_invalid & (prior > 0)
     tried = visits > 0
     return {
         "labels": [actions[a] if a < len(actions) else str(a) for a in range(len(visits))],
         "legal": legal.tolist(),
         "prior": numbers(np.where(legal, prior, 0.0)),
         "visits": visits.astype(int).tolist(),
-        "q": numbers(np.where(tried, summary.qvalues[0], np.nan)),
-        "std": numbers(np.where(tried, summary.qvalues_std[0], np.nan)),
-        "value": number(float(summary.value[0])),
-        "value_std": number(float(summary.value_std[0])),
+        "q": numbers(np.where(tried, summary["qvalues"], np.nan)),
+        "std": numbers(np.where(tried, summary["qvalues_std"], np.nan)),
+        "value": number(float(summary["value"])),
+        "value_std": number(float(summary["value_std"])),
     }
 
 
@@ -130,19 +153,15 @@ class _Grown:
     visits: Int[np.ndarray, "T N"]
     values: Float[np.ndarray, "T N"]
     stds: Float[np.ndarray, "T N"]
-    children: list[Int[np.ndarray, "K"]]
+    children: list[Int[np.ndarray, "..."]]
 
 
-def _growth_of(growth: Growth, tree: Tree[Any], one: Tree[None], batch_index: int) -> _Grown:
-    batched = tree.beta.ndim > 0
-    final = one.node_visits[0]
-    shape = growth.visits.shape[1:] if batched else growth.visits.shape
-    if growth.visits.ndim == 2 + batched and shape[-1:] == final.shape:
-        row = jax.tree.map(lambda leaf: np.asarray(leaf[batch_index] if batched else leaf), growth)
-        if (row.visits[-1] == final).all():
-            entries = one.children_index[0, Tree.ROOT_INDEX].reshape(-1, one.num_actions)
-            children = [column[column >= 0] for column in entries.T]
-            return _Grown(row.visits, row.values, row.stds, children)
+def _growth_of(growth: Growth, tree: Tree[Any], arrays: _Arrays, batch_index: int) -> _Grown:
+    batched, final = tree.beta.ndim > 0, arrays.node_visits
+    if growth.visits.ndim == 2 + batched and growth.visits.shape[-1:] == final.shape:
+        rows = [np.asarray(leaf[batch_index] if batched else leaf) for leaf in jax.tree.leaves(growth)]
+        if (rows[0][-1] == final).all():
+            return _Grown(*rows, children=[column[column >= 0] for column in arrays.root_children.T])
     raise ValueError(
         f"growth of shape {list(growth.visits.shape)} is not that of this tree of {len(final)} nodes: give the one "
         "that was recorded in the same search"

@@ -12,7 +12,7 @@ Record = Mapping[str, Any]  # of a search, as `search_record` returns it
 
 def why(record: Record, action: int | None, by: str = "") -> str:
     """Says which action was chosen, by which numbers, and whether uncertainty decided. `by` names another rule."""
-    root, beta = record["root"], record["beta"] or 0.0
+    root, beta = record["root"], _or_zero(record["beta"])
     if action is None:
         return "No action was tried."
     name, tried = root["labels"][action], [a for a, visits in enumerate(root["visits"]) if visits]
@@ -91,8 +91,8 @@ def _score(root: Mapping[str, Any], action: int, beta: float) -> float:
     return _or_zero(root["q"][action]) + (beta * std if beta else 0.0)
 
 
-def _or_zero(value: float | None) -> float:
-    return 0.0 if value is None else value
+def _or_zero(value: float | int | None) -> float:
+    return 0.0 if value is None else float(value)
 
 
 def _listed(parts: Sequence[str]) -> str:

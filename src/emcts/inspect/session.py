@@ -155,9 +155,8 @@ class Session:
         key = jax.random.fold_in(self._keys[2], time)
         # UBE at the root searches with the first half of its key.
         search_key = jax.random.split(key)[0] if isinstance(self.planner, UbeAtRoot) else key
-        searched = jax.device_get(
-            self._search(self.agent.state, search_key, position.state, jnp.array(chosen, jnp.float32), planner)
-        )
+        betas_given = jnp.array(chosen, jnp.float32)
+        searched = self._search(self.agent.state, search_key, position.state, betas_given, planner)
         action = int(searched.action[acting])
         if betas is None and isinstance(self.planner, UbeAtRoot):
             action = int(self._plan(self.agent.state, key, position.state))
@@ -223,7 +222,7 @@ class Session:
         self, tree: Tree[Any], names: Sequence[str]
     ) -> Callable[[int], Callable[[TreeNode], str]]:
         """Names of edges, as the state has them that they lead from. In a learned model only that of the root is known."""
-        env, embeddings = self.agent.env, tree.embeddings
+        env, embeddings = self.agent.env, jax.device_get(tree.embeddings)
         example = jax.tree.structure(jax.eval_shape(env.init, jax.random.key(0)))
         in_states = isinstance(env, NamedActionsEnvironment) and jax.tree.structure(embeddings) == example
 

@@ -1,6 +1,7 @@
 // The searches of a move side by side: what each makes of the actions of the root.
 
 const ROWS = 8;
+const PRIOR = 2; // the column that a phone has no room for
 
 function card(search, chosen, onChoose) {
   const { record } = search;
@@ -19,14 +20,14 @@ function card(search, chosen, onChoose) {
       shown(score(root.q[action], root.std[action], beta), 3),
     ];
     return el("tr", { class: action === record.action ? "taken" : null, "data-action": action },
-      cells.map((text) => el("td", {}, text)));
+      cells.map((text, i) => el("td", { class: i === PRIOR ? "wide" : null }, text)));
   });
   const rest = actions.length - shownActions.length;
   const takes = record.action === null ? "" : `, takes ${root.labels[record.action]}`;
   return el("div", { class: chosen ? "card chosen" : "card", "data-beta": beta },
     el("button", { type: "button", "aria-pressed": String(chosen), onclick: onChoose },
       `${record.name}${takes}`),
-    el("table", {}, el("thead", {}, el("tr", {}, head.map((text) => el("th", { scope: "col" }, text)))),
+    el("table", {}, el("thead", {}, el("tr", {}, head.map((text, i) => el("th", { scope: "col", class: i === PRIOR ? "wide" : null }, text)))),
       el("tbody", {}, rows)),
     el("p", { class: "faint", style: "margin:4px 0 0" },
       `value ${withStd(root.value, root.value_std)}, ${record.simulations} simulations`,

@@ -1,7 +1,11 @@
 // Curves over simulations: q of each action of the root with a band of one std, and its visits.
 
 const CURVES = 6;
-const CHART = { width: 560, height: 230, left: 52, right: 92, top: 10, bottom: 30 };
+
+// On a phone the drawing is narrower, so that its text is not smaller.
+function chartSize() {
+  return { width: window.innerWidth < 600 ? 340 : 560, height: 230, left: 52, right: 92, top: 10, bottom: 30 };
+}
 
 function drawCurves(record, simulation) {
   const all = rootCurves(record);
@@ -23,7 +27,7 @@ function drawCurves(record, simulation) {
 }
 
 function chart(title, curves, simulation, valueOf, stdOf) {
-  const { width, height, left, right, top, bottom } = CHART;
+  const { width, height, left, right, top, bottom } = chartSize();
   const steps = curves.length ? valueOf(curves[0]).length : 1;
   const bands = curves.flatMap((curve) => valueOf(curve).flatMap((value, i) => {
     const std = stdOf === null || value === null ? 0 : stdOf(curve)[i] || 0;
@@ -33,7 +37,7 @@ function chart(title, curves, simulation, valueOf, stdOf) {
   if (!(high > low)) { low -= 0.5; high += 0.5; }
   const x = (i) => left + ((width - left - right) * i) / Math.max(1, steps);
   const y = (value) => top + ((height - top - bottom) * (high - value)) / (high - low);
-  const drawn = curves.map((curve, k) => curvePaths(valueOf(curve), stdOf && stdOf(curve), k, x, y));
+  const drawn = curves.map((curve, k) => curvePaths(valueOf(curve), stdOf && stdOf(curve), k, x, y, curves.length > 3 ? 0.09 : 0.17));
   const ends = curves.map((curve) => y(valueOf(curve)[steps - 1]));
   const labels = spread(ends, 14, top + 4, height - bottom).map((at, k) =>
     svg("text", { x: width - right + 14, y: at + 4, style: `fill:${LINES[k]}` }, shortName(curves[k].label)));
@@ -55,7 +59,7 @@ function chart(title, curves, simulation, valueOf, stdOf) {
       svg("line", { class: "now", x1: now, x2: now, y1: top, y2: height - bottom })));
 }
 
-function curvePaths(values, stds, k, x, y) {
+function curvePaths(values, stds, k, x, y, opacity) {
   let line = "", upper = "", lower = "";
   values.forEach((value, i) => {
     if (value === null) return;
@@ -67,7 +71,7 @@ function curvePaths(values, stds, k, x, y) {
   });
   const style = `fill:none;stroke:${LINES[k]};stroke-width:2.2;stroke-dasharray:${DASHES[k] || "none"}`;
   return {
-    band: stds === null || line === "" ? null : svg("path", { d: `${upper}${lower}Z`, style: `fill:${LINES[k]};opacity:0.16` }),
+    band: stds === null || line === "" ? null : svg("path", { d: `${upper}${lower}Z`, style: `fill:${LINES[k]};opacity:${opacity}` }),
     line: svg("path", { d: line, style, class: "curve" }),
   };
 }

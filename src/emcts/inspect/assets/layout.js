@@ -9,7 +9,7 @@ function shortLabel(node) {
   return node.label.length > LONGEST ? `${node.label.slice(0, LONGEST - 1)}…` : node.label;
 }
 
-function layout(search, isOpen) {
+function layout(search, childrenOf) {
   const placed = [];
   const labels = []; // the characters of the longest label of each level
   let rows = 0;
@@ -20,9 +20,8 @@ function layout(search, isOpen) {
     if (starts) rows += 1;
     placed.push({ node, row: rows });
     labels[node.depth] = Math.max(labels[node.depth] || 0, shortLabel(node).length);
-    if (isOpen(node)) {
-      for (let i = node.children.length - 1; i >= 0; i -= 1) stack.push({ node: node.children[i], starts: i > 0 });
-    }
+    const children = childrenOf(node);
+    for (let i = children.length - 1; i >= 0; i -= 1) stack.push({ node: children[i], starts: i > 0 });
   }
   const lefts = [22];
   for (let depth = 1; depth < labels.length; depth += 1) {
@@ -35,16 +34,9 @@ function layout(search, isOpen) {
   return { placed, width: lefts[lefts.length - 1] + 130, height: 36 + rows * ROW };
 }
 
-// The nodes that are open at first: those with the most visits, with at most so many nodes below them together.
-function openAtFirst(search, most) {
-  const byVisits = [...search.nodes].sort((a, b) => b.visits - a.visits || a.index - b.index);
-  const open = new Set();
-  let count = 1;
-  for (const node of byVisits) {
-    if (!node.children.length || (node.above !== null && !open.has(node.above.index))) continue;
-    if (count + node.children.length > most && count > 1) break;
-    open.add(node.index);
-    count += node.children.length;
-  }
-  return open;
+// The fewest visits of the nodes that are shown at first, so that they are at most so many beside the root's children.
+function visitsAtFirst(search, most) {
+  const visits = search.nodes.filter((node) => node.depth > 1).map((node) => node.visits).sort((a, b) => b - a);
+  const room = Math.max(0, most - search.root.children.length);
+  return visits.length <= room ? 0 : visits[room] + 1;
 }

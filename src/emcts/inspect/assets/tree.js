@@ -34,15 +34,23 @@ class TreeView {
   show(search, selected, simulation) {
     if (search !== this.search) {
       this.search = search;
-      this.open = openAtFirst(search, SHOWN_AT_FIRST);
+      this.openings = new Map(); // true: all children, false: none; otherwise those of many visits
+      this.fewest = visitsAtFirst(search, SHOWN_AT_FIRST);
     }
     this.selected = selected;
     this.states = statesAt(search, simulation);
     this.draw();
   }
 
+  childrenOf(node) {
+    const opening = this.openings.get(node.index);
+    if (opening === false) return [];
+    if (opening === true || node.depth === 0) return node.children;
+    return node.children.filter((child) => child.visits >= this.fewest);
+  }
+
   isOpen(node) {
-    return this.open.has(node.index);
+    return this.childrenOf(node).length === node.children.length;
   }
 
   draw() {
@@ -51,7 +59,7 @@ class TreeView {
     const metric = METRICS[this.metric];
     const finals = search.nodes.map((node) => metric.of(node, beta));
     const scale = scaleOf(finals);
-    const { placed, width, height } = layout(search, (node) => this.isOpen(node));
+    const { placed, width, height } = layout(search, (node) => this.childrenOf(node));
     const at = new Map(placed.map((one) => [one.node.index, one]));
     const path = new Set();
     for (let node = this.selected; node; node = node.above) path.add(node.index);
@@ -94,7 +102,8 @@ class TreeView {
 
   node(one, state, value, scale, rootVisits) {
     const { node } = one;
-    const closed = node.children.length > 0 && !this.isOpen(node);
+    const closed = !this.isOpen(node);
+    const hidden = node.children.filter((child) => !this.childrenOf(node).includes(child));
     const fill = value === null ? "none" : css(colourOf(scale.share(value)));
     const toggle = (event) => { event.stopPropagation(); this.toggle(node); };
     const parts = [
@@ -103,7 +112,7 @@ class TreeView {
     ];
     if (closed) {
       const x = one.x + GAP.radius + (shown(value, 3).length + 0.7) * CHARACTER;
-      parts.push(svg("text", { x, y: one.y + 4, class: "more", onclick: toggle }, `+${descendants(node)}`));
+      parts.push(svg("text", { x, y: one.y + 4, class: "more", onclick: toggle }, `+${hidden.reduce((sum, child) => sum + 1 + descendants(child), 0)}`));
     }
     return svg("g", {
       class: node === this.selected ? "node on" : "node", id: `node-${node.index}`, "data-index": node.index,
@@ -117,7 +126,8 @@ class TreeView {
   }
 
   toggle(node) {
-    if (!this.open.delete(node.index)) this.open.add(node.index);
+    if (!node.children.length) return;
+    this.openings.set(node.index, !this.isOpen(node));
     this.draw();
   }
 
@@ -127,12 +137,12 @@ class TreeView {
   }
 
   openAll() {
-    this.search.nodes.forEach((node) => node.children.length && this.open.add(node.index));
+    this.search.nodes.forEach((node) => this.openings.set(node.index, true));
     this.draw();
   }
 
   openMain() {
-    this.open = openAtFirst(this.search, SHOWN_AT_FIRST);
+    this.openings.clear();
     this.draw();
   }
 
@@ -159,7 +169,7 @@ class TreeView {
       ArrowLeft: () => (node.children.length && this.isOpen(node) ? this.toggle(node) : node.above && go(node.above.index)),
       Home: () => go(visible[0]),
       End: () => go(visible[visible.length - 1]),
-      Enter: () => node.children.length && this.toggle(node),
+      Enter: () => this.toggle(node),
       a: () => this.openAll(),
       m: () => this.openMain(),
       "+": () => this.scale(1.25),

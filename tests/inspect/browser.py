@@ -19,6 +19,8 @@ def chromium() -> Iterator[object]:
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
         pytest.skip("no Chromium here: `apt-get install chromium` lets the tests of the inspector's page run")
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: it is in the extra `test`")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="needs playwright: it is in the extra `test`"
+    )
     with playwright.sync_playwright() as started:
         yield started.chromium.launch(executable_path=found, args=list(FLAGS))

@@ -35,7 +35,10 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
         one = contexts[-1].new_page()
         one.on("console", lambda message: problems.append(f"{message.type}: {message.text}"))
         one.on("pageerror", lambda error: problems.append(str(error)))
-        one.on("request", lambda asked: problems.append(asked.url) if asked.url[:5] not in ("file:", "data:") else None)
+        one.on(
+            "request",
+            lambda asked: problems.append(asked.url) if asked.url[:5] not in ("file:", "data:") else None,
+        )
         one.goto(file.as_uri())
         one.wait_for_selector("#tree [data-index]")
         return one
@@ -58,7 +61,9 @@ def slide(page: Any, simulation: int) -> None:
 
 
 def details(page: Any) -> dict[str, str]:
-    fields = page.eval_on_selector_all("#details [data-field]", "all => all.map(e => [e.dataset.field, e.lastChild.textContent])")
+    fields = page.eval_on_selector_all(
+        "#details [data-field]", "all => all.map(e => [e.dataset.field, e.lastChild.textContent])"
+    )
     return dict(fields)
 
 
@@ -145,6 +150,7 @@ def test_an_episode_at_three_widths(open_page: Open, width: int, scheme: str) ->
     assert [float(cards.nth(k).get_attribute("data-beta")) for k in range(cards.count())] == list(move.betas)
     cards.nth(0).locator("button").click()
     assert node_count(page) == int((move.searched.tree.node_visits[0] > 0).sum())
-    ground, ink = page.evaluate("[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]")
+    colours = "(style => [style.backgroundColor, style.color])(getComputedStyle(document.body))"
+    ground, ink = page.evaluate(colours)
     brightness = [sum(int(part) for part in one[4:-1].split(",")) for one in (ground, ink)]
     assert (brightness[0] < brightness[1]) == (scheme == "dark")

@@ -1,4 +1,4 @@
-"""The page as a file: it has its data in it, loads nothing, runs no text of the data, and is no larger than it may be."""
+"""The page as a file: it has its data in it, loads nothing, runs no text of the data, and is small enough."""
 
 import base64
 import hashlib

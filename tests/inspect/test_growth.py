@@ -62,7 +62,10 @@ def test_growth_is_what_shorter_searches_end_with(simulations: int) -> None:
 def test_each_simulation_changes_the_nodes_of_its_path() -> None:
     tree, growth = recorded("gumbel")
     record: Any = search_record(tree, 1, growth, lambda node: node.label(), ["a", "b", "c"])
-    grown, parents = record["growth"], dict(zip(record["nodes"]["index"], record["nodes"]["parent"], strict=True))
+    grown, parents = (
+        record["growth"],
+        dict(zip(record["nodes"]["index"], record["nodes"]["parent"], strict=True)),
+    )
     start, visits = 0, np.zeros(ACTIONS, int)
     for simulation, end in enumerate(grown["ends"]):
         path = set(grown["nodes"][start:end])
@@ -74,7 +77,7 @@ def test_each_simulation_changes_the_nodes_of_its_path() -> None:
         assert grown["root"]["visits"][simulation] == visits[action]
         start = end
     assert visits.tolist() == record["root"]["visits"]
-    last = {action: q for action, q in zip(grown["root"]["action"], grown["root"]["q"], strict=True)}
+    last = dict(zip(grown["root"]["action"], grown["root"]["q"], strict=True))
     for action, q in last.items():
         assert q == pytest.approx(record["root"]["q"][action], rel=1e-4)
 

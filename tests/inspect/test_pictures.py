@@ -56,7 +56,9 @@ def test_a_program_is_its_assembly_and_what_it_did_so_far() -> None:
         text: Any = picture_of(env, state)["text"]
         assert text.endswith(verdict)
     assert "subleq @OUT @IN" in text
-    rows = dict(line.split(maxsplit=1) for line in text.splitlines() if line.split()[0:1] in (["wanted"], ["output"]))
+    rows = dict(
+        line.split(maxsplit=1) for line in text.splitlines() if line.split()[0:1] in (["wanted"], ["output"])
+    )
     assert rows["wanted"] == rows["output"]
     assert [env.action_names(state)[word] for word in (0, 13, 14, 15)] == ["0", "@IN", "@OUT", "@HALT"]
 
@@ -82,7 +84,10 @@ def test_large_images_shrink() -> None:
     assert (picture["width"], picture["height"]) == (512, 256)
 
 
-@pytest.mark.parametrize("observation", [np.array([0.25, 3]), {"a": np.array([0.25]), "b": np.array(3)}, np.zeros((1, 9))])
+@pytest.mark.parametrize(
+    "observation",
+    [np.array([0.25, 3]), {"a": np.array([0.25]), "b": np.array(3)}, np.zeros((1, 9))],
+)
 def test_anything_else_is_text(observation: Any) -> None:
     picture: Any = observed(observation)
     assert picture["kind"] == "text"

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emcts.inspect.records import Limits, number, numbers, search_record
+from emcts.inspect.records import EVERYTHING, Limits, number, numbers, search_record
 from tests.inspect.test_growth import ACTIONS, recorded
 from tests.search.test_outcomes import search as search_gamble
 
 NAMES = ["north", "east", "south"]
 
 
-def record_of(row: int, limits: Limits = Limits()) -> tuple[Any, Any]:
+def record_of(row: int, limits: Limits = EVERYTHING) -> tuple[Any, Any]:
     tree, growth = recorded("puct")
     return tree, search_record(tree, row, growth, lambda node: node.label(NAMES), NAMES, limits)
 
@@ -56,7 +56,9 @@ def test_limits_keep_the_most_visited_nodes_with_all_above_them() -> None:
     assert record["total_nodes"] == whole["total_nodes"]
     assert all(parent in index for parent in nodes["parent"][1:])
     fewest = min(nodes["visits"])
-    left_out = [v for i, v in zip(whole["nodes"]["index"], whole["nodes"]["visits"], strict=True) if i not in index]
+    left_out = [
+        v for i, v in zip(whole["nodes"]["index"], whole["nodes"]["visits"], strict=True) if i not in index
+    ]
     assert max(left_out) <= fewest
     depth_1 = {0, *(i for i, parent in zip(index, nodes["parent"], strict=True) if parent == 0)}
     assert set(record["growth"]["nodes"]) <= depth_1
@@ -67,7 +69,16 @@ def test_limits_keep_the_most_visited_nodes_with_all_above_them() -> None:
 def test_outcomes_of_an_action_are_nodes_of_their_own_and_one_action() -> None:
     tree = search_gamble(4, 0)
     record: Any = search_record(tree, 0, None, lambda node: node.label(), [])
-    assert len([a for a, p in zip(record["nodes"]["action"], record["nodes"]["parent"], strict=True) if (a, p) == (1, 0)]) == 2
+    assert (
+        len(
+            [
+                a
+                for a, p in zip(record["nodes"]["action"], record["nodes"]["parent"], strict=True)
+                if (a, p) == (1, 0)
+            ]
+        )
+        == 2
+    )
     assert record["root"]["visits"] == tree.summary().visit_counts[0].tolist()
     assert record["growth"] is None
 

@@ -135,22 +135,24 @@ def test_the_page_searches_again_in_a_browser(address: str) -> None:
         page.goto(f"{address}/?token={TOKEN}")
         page.wait_for_selector("#search")
         before = page.locator(".card").count()
-        for beta in ("0.5", "-40"):
-            page.fill("#beta", beta)
+        for given in ("0.5", "-40"):
+            page.fill("#beta", given)
             page.click("#search")
-            page.wait_for_selector(f".card[data-beta='{beta}']")
+            page.wait_for_selector(f".card[data-beta='{given}']")
         assert page.locator(".card").count() == before + 2
         one = session()
         for beta in (0.5, -40.0):
             card = page.locator(f".card[data-beta='{beta:g}']")
             visits = one.move(one.begin(), 0, (beta,)).searched.tree.summary().visit_counts[0]
             for action in range(2):
-                assert int(card.locator(f"tr[data-action='{action}'] td").nth(1).inner_text()) == visits[action]
-        rows = [page.locator(f".card[data-beta='{beta}'] tbody").inner_text() for beta in ("0.5", "-40")]
+                assert (
+                    int(card.locator(f"tr[data-action='{action}'] td").nth(1).inner_text()) == visits[action]
+                )
+        rows = [page.locator(f".card[data-beta='{given}'] tbody").inner_text() for given in ("0.5", "-40")]
         assert rows[0] != rows[1]
         page.fill("#simulations", "-3")
         page.click("#search")
-        page.wait_for_function("document.getElementById('message').textContent !== ''")
+        page.wait_for_selector("#message:not(:empty)")
         assert "simulations is -3" in page.inner_text("#message")
         page.fill("#simulations", "12")
         page.click("[data-play='1']")

@@ -49,7 +49,9 @@ def test_searches_differ_by_beta_alone() -> None:
     assert together.betas == (0.0, one.run_beta, -1.0)
     for row, beta in enumerate(together.betas):
         alone = one.move(position, 0, (beta,))
-        np.testing.assert_array_equal(alone.searched.tree.node_visits[0], together.searched.tree.node_visits[row])
+        np.testing.assert_array_equal(
+            alone.searched.tree.node_visits[0], together.searched.tree.node_visits[row]
+        )
     visits = together.searched.tree.node_visits
     assert (visits[0] != visits[1]).any()
 

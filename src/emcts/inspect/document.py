@@ -22,7 +22,16 @@ from emcts.types import JSON, PolicyOutput
 
 MOST_BYTES = 5_000_000
 SCRIPTS = (
-    *("numbers.js", "colours.js", "search.js", "layout.js", "tree.js", "details.js", "curves.js", "compare.js"),
+    *(
+        "numbers.js",
+        "colours.js",
+        "search.js",
+        "layout.js",
+        "tree.js",
+        "details.js",
+        "curves.js",
+        "compare.js",
+    ),
     *("pictures.js", "strip.js", "maps.js", "live.js", "main.js"),
 )
 Data = dict[str, JSON]
@@ -89,7 +98,7 @@ def fitted(make: MakeData, most_bytes: int = MOST_BYTES) -> str:
     written = ""
     for limits in LIMITS:
         data = make(limits)
-        notes = [*data.get("notes", ()), *_left_out(limits, most_bytes)]  # type: ignore[misc, operator]
+        notes = [*data.get("notes", ()), *_left_out(limits, most_bytes)]  # type: ignore[misc]
         written = write({**data, "notes": notes})
         if len(written.encode()) <= most_bytes:
             return written

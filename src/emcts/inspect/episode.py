@@ -3,7 +3,7 @@
 import dataclasses
 
 from emcts.inspect.document import Data, fitted
-from emcts.inspect.records import Limits
+from emcts.inspect.records import EVERYTHING, Limits
 from emcts.inspect.session import Move, Position, Session
 
 MAX_MOVES = 100
@@ -28,7 +28,7 @@ class Episode:
             position = session.step(position, moves[-1].action, len(moves) - 1)
         return cls(session, tuple(moves), position)
 
-    def data(self, title: str, subtitle: str = "", limits: Limits = Limits()) -> Data:
+    def data(self, title: str, subtitle: str = "", limits: Limits = EVERYTHING) -> Data:
         """Returns what the page shows."""
         session = self.session
         moves = [session.describe(move, limits) for move in self.moves]

@@ -46,7 +46,7 @@ def search_record(
     labels: Labels,
     actions: Sequence[str],
     limits: Limits = EVERYTHING,
-) -> dict[str, JSON]:
+) -> dict[str, Any]:
     """Returns one search of a batch. `actions` are the names of those of the root."""
     root = tree.read(batch_index)
     arrays = _Arrays.of(tree, batch_index)
@@ -161,7 +161,9 @@ def _growth_of(growth: Growth, tree: Tree[Any], arrays: _Arrays, batch_index: in
     if growth.visits.ndim == 2 + batched and growth.visits.shape[-1:] == final.shape:
         rows = [np.asarray(leaf[batch_index] if batched else leaf) for leaf in jax.tree.leaves(growth)]
         if (rows[0][-1] == final).all():
-            return _Grown(*rows, children=[column[column >= 0] for column in arrays.root_children.T])
+            return _Grown(
+                rows[0], rows[1], rows[2], [column[column >= 0] for column in arrays.root_children.T]
+            )
     raise ValueError(
         f"growth of shape {list(growth.visits.shape)} is not that of this tree of {len(final)} nodes: give the one "
         "that was recorded in the same search"

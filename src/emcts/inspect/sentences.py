@@ -42,7 +42,9 @@ def choices(records: Sequence[Record], actions: Sequence[int], growth: Growth) -
     if len(set(names)) == 1:
         chosen = f"With beta {_listed(betas)} alike it takes {names[0]}."
     else:
-        chosen = f"It takes {_listed([f'{name} with beta {b}' for name, b in zip(names, betas, strict=True)])}."
+        chosen = (
+            f"It takes {_listed([f'{name} with beta {b}' for name, b in zip(names, betas, strict=True)])}."
+        )
     return " ".join([chosen, *(_parting(records, growth, other) for other in range(1, len(records)))])
 
 

@@ -48,7 +48,9 @@ class Live:
         self._lock = threading.Lock()  # one search at a time
         self._positions: dict[tuple[int, ...], Position] = {(): session.begin()}
         reached: tuple[int, ...] = ()
-        for move, position in zip(episode.moves, [*(m.position for m in episode.moves[1:]), episode.end], strict=True):
+        for move, position in zip(
+            episode.moves, [*(m.position for m in episode.moves[1:]), episode.end], strict=True
+        ):
             reached = (*reached, move.action)
             self._positions[reached] = position
 
@@ -57,7 +59,7 @@ class Live:
         with self._lock:
             actions = self._actions(body.get("actions"))
             move = self._searched(actions, body)
-            described = self.session.describe(move)
+            described: Any = self.session.describe(move)
             count = f"{self._simulations(body)} simulations"
             return {"searches": [{**one, "name": f"{one['name']}, {count}"} for one in described["searches"]]}
 
@@ -140,7 +142,9 @@ def make_app(live: Live, data: Data, token: str, hosts: frozenset[str]) -> Starl
 
     def answering(act: Callable[[Answer], Answer]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
-            if (refusal := _refusal(request, request.headers.get(TOKEN_HEADER, ""), token, hosts)) is not None:
+            if (
+                refusal := _refusal(request, request.headers.get(TOKEN_HEADER, ""), token, hosts)
+            ) is not None:
                 return JSONResponse({"error": refusal}, 403, HEADERS)
             try:
                 return JSONResponse(await run_in_threadpool(act, await _body(request)), headers=HEADERS)
@@ -158,9 +162,7 @@ def make_app(live: Live, data: Data, token: str, hosts: frozenset[str]) -> Starl
     )
 
 
-def serve(
-    live: Live, data: Data, host: str, port: int, announce: Callable[[str], None]
-) -> None:
+def serve(live: Live, data: Data, host: str, port: int, announce: Callable[[str], None]) -> None:
     """Serves the page until it is interrupted. `announce` is given its address, with the token."""
     import uvicorn
 

@@ -87,7 +87,9 @@ class Session:
 
     def __post_init__(self) -> None:
         if not isinstance(self.agent.learner, MctsLearner):
-            raise ValueError("bdqn does not search, so there is nothing to inspect: name a run of another agent")
+            raise ValueError(
+                "bdqn does not search, so there is nothing to inspect: name a run of another agent"
+            )
         if not 0 <= self.start < 2**32:
             raise ValueError(f"start {self.start}: give a number from 0 to {2**32 - 1:,}")
 
@@ -103,7 +105,11 @@ class Session:
     @property
     def betas(self) -> tuple[float, ...]:
         """The betas that each move is searched with; an agent without uncertainty has one."""
-        return tuple(dict.fromkeys((0.0, self.run_beta, CAREFUL))) if any(self.learner.exploration.betas) else (0.0,)
+        return (
+            tuple(dict.fromkeys((0.0, self.run_beta, CAREFUL)))
+            if any(self.learner.exploration.betas)
+            else (0.0,)
+        )
 
     @functools.cached_property
     def planner(self) -> Planner:
@@ -113,7 +119,9 @@ class Session:
     def search_planner(self) -> SearchPlanner:
         planner = self.planner.planner if isinstance(self.planner, UbeAtRoot) else self.planner
         if not isinstance(planner, SearchPlanner):
-            raise ValueError(f"{type(planner).__name__} is no search of this package, and cannot be inspected")
+            raise ValueError(
+                f"{type(planner).__name__} is no search of this package, and cannot be inspected"
+            )
         count = planner.num_simulations if self.num_simulations is None else self.num_simulations
         return dataclasses.replace(planner, num_simulations=count)
 
@@ -218,12 +226,10 @@ class Session:
     def _acts_by_scores(self, move: Move) -> bool:
         return isinstance(self.planner, UbeAtRoot) and move.betas == self.betas and move.rule == AS_AGENT
 
-    def _labels(
-        self, tree: Tree[Any], names: Sequence[str]
-    ) -> Callable[[int], Callable[[TreeNode], str]]:
-        """Names of edges, as the state has them that they lead from. In a learned model only that of the root is known."""
+    def _labels(self, tree: Tree[Any], names: Sequence[str]) -> Callable[[int], Callable[[TreeNode], str]]:
+        """Names of edges, by the states that they lead from. In a learned model that of the root alone is known."""
         env, embeddings = self.agent.env, jax.device_get(tree.embeddings)
-        example = jax.tree.structure(jax.eval_shape(env.init, jax.random.key(0)))
+        example: Any = jax.tree.structure(jax.eval_shape(env.init, jax.random.key(0)))
         in_states = isinstance(env, NamedActionsEnvironment) and jax.tree.structure(embeddings) == example
 
         def of_row(row: int) -> Callable[[TreeNode], str]:
@@ -233,7 +239,9 @@ class Session:
             def names_at(index: int) -> Sequence[str]:
                 if index == Tree.ROOT_INDEX:
                     return names
-                return self.names(jax.tree.map(lambda leaf: leaf[row, index], embeddings)) if in_states else ()
+                return (
+                    self.names(jax.tree.map(lambda leaf: leaf[row, index], embeddings)) if in_states else ()
+                )
 
             return lambda node: node.label(names_at(int(parents[node.index])))
 

@@ -116,8 +116,8 @@ class TreeView {
     }
     return svg("g", {
       class: node === this.selected ? "node on" : "node", id: `node-${node.index}`, "data-index": node.index,
-      role: "treeitem", "aria-level": node.depth + 1, "aria-selected": node === this.selected,
-      "aria-expanded": node.children.length ? !closed : null,
+      role: "treeitem", "aria-level": node.depth + 1, "aria-selected": String(node === this.selected),
+      "aria-expanded": node.children.length ? String(!closed) : null,
       "aria-label": `${node.label}, ${state.visits} visits, q ${withStd(state.q, state.std)}`,
       onclick: () => this.onSelect(node), ondblclick: toggle,
       onpointerenter: (event) => { if (event.pointerType === "mouse") this.onSelect(node, true); },

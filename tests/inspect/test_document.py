@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import html as html_module
 import re
 from typing import Any
 
@@ -102,3 +103,13 @@ def test_a_page_that_fits_has_everything() -> None:
     (one,) = data["episodes"][0]["moves"][0]["searches"]
     assert one["growth"]["complete"]
     assert len(one["nodes"]["index"]) == one["total_nodes"] == int((tree.node_visits[0] > 0).sum())
+
+
+def test_notebooks_show_outputs_and_pages() -> None:
+    out = search("puct")
+    shown = out._repr_html_()
+    assert out.search_tree._repr_html_() in shown
+    assert html_module.escape(str(out.action)) in shown
+    page = emcts.inspect.page(out)
+    frame = page._repr_html_()
+    assert html_module.unescape(frame.partition('srcdoc="')[2].partition('"')[0]) == page

@@ -46,6 +46,14 @@ LIMITS = (
 )
 
 
+class Page(str):
+    """The text of a page. A notebook shows it in a frame of its own."""
+
+    def _repr_html_(self) -> str:
+        frame = 'sandbox="allow-scripts" style="width:100%;height:820px;border:1px solid #8888"'
+        return f'<iframe srcdoc="{html.escape(self)}" {frame}></iframe>'
+
+
 def page(
     search_tree: Tree[Any] | PolicyOutput[Tree[Any]],
     batch_index: int = 0,
@@ -54,8 +62,10 @@ def page(
     *,
     growth: Growth | None = None,
     title: str = "A search",
-) -> str:
+) -> Page:
     """Returns a page that shows one tree of a batch, as HTML: write it to a file, and open that in a browser.
+
+    A notebook shows it where it is the last line of a cell.
 
     `actions` are their names. `render` draws the state that was searched, given the root's embedding, as text or as an
     image [H, W, 3] of uint8. With `growth`, from a `Recorder`, the page shows the curves of the root's actions too.
@@ -90,7 +100,7 @@ def page(
         }
         return {"title": title, "episodes": [{"title": title, "moves": [move]}]}
 
-    return fitted(data)
+    return Page(fitted(data))
 
 
 def fitted(make: MakeData, most_bytes: int = MOST_BYTES) -> str:

@@ -109,8 +109,8 @@ class Page {
     const left = facts || picture
       ? el("section", { class: "panel" }, el("p", { class: "faint", id: "facts" }, facts),
         picture ? el("div", { class: "picture" }, picture) : null) : null;
-    const right = el("section", { class: "panel" }, text, maps);
-    this.parts.what.replaceChildren(left ? el("div", { class: "columns" }, left, right) : right);
+    const right = current.sentence || maps ? el("section", { class: "panel" }, text, maps) : null;
+    this.parts.what.replaceChildren(left && right ? el("div", { class: "columns" }, left, right) : left || right || "");
   }
 
   drawLive() {

@@ -25,7 +25,7 @@ def record(q: list[float | None], std: list[float | None], visits: list[int], be
         ([0.2, 0.5], [0.9, 0.1], [8, 2], 1.0, 0, "it is more uncertain, and that decides"),
         ([0.2, 0.5], [0.1, 0.9], [8, 2], -1.0, 0, "it is less uncertain, and that decides"),
         ([0.2, 0.5], [0.0, 0.0], [8, 2], 0.0, 0, "the visits decide"),
-        ([0.2, 0.5], [0.0, 0.0], [5, 5], 0.0, 0, "the prior decides"),
+        ([0.2, 0.5], [0.0, 0.0], [5, 5], 0.0, 0, "a random draw of the search decides"),
         ([0.2, 0.2], [0.0, 0.0], [5, 5], 0.0, 0, "both score the same"),
         ([0.2, None], [0.0, None], [5, 0], 0.0, 0, "no other action was visited"),
         ([0.2], [0.0], [5], 0.0, 0, "the only legal action"),
@@ -36,6 +36,12 @@ def test_why(q: Any, std: Any, visits: Any, beta: float, action: int, reason: st
     sentence = why(record(q, std, visits, beta), action)
     assert sentence.startswith(f"Takes {['left', 'right'][action]}")
     assert reason in sentence
+
+
+def test_why_says_when_the_prior_decides() -> None:
+    one = record([0.2, 0.5], [0.0, 0.0], [5, 5])
+    one["root"]["prior"] = [0.75, 0.25]
+    assert "the prior decides (0.75 against 0.25)" in why(one, 0)
 
 
 def test_why_names_the_best_other_action_by_its_score() -> None:

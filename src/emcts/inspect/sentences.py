@@ -75,8 +75,10 @@ def _reason(root: Mapping[str, Any], action: int, rival: int, beta: float) -> st
     if score < other_score and root["visits"][action] > root["visits"][rival]:
         return "that scores higher, but the visits decide"
     if score < other_score:
-        priors = f"{root['prior'][action]:.3g} against {root['prior'][rival]:.3g}"
-        return f"that scores higher, but the prior decides ({priors})"
+        prior, other_prior = (_or_zero(root["prior"][a]) for a in (action, rival))
+        if prior <= other_prior:
+            return "that scores higher, but a random draw of the search decides"
+        return f"that scores higher, but the prior decides ({prior:.3g} against {other_prior:.3g})"
     if value >= other:
         return "its value decides"
     return f"its value is lower, but it is {'more' if beta > 0 else 'less'} uncertain, and that decides"

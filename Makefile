@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: demo test test-long lint bench clean
 
-demo: $(VENV)/.base  ## the main job, on the CPU, with a picture at the end
+demo: $(VENV)/.base  ## the main job, on the CPU, with a picture and a page at the end
 	$(BIN)/emcts demo --out demo
 
 test: $(VENV)/.test  ## everything CI runs

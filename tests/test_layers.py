@@ -21,6 +21,7 @@ MAY_IMPORT["training"] = {*MAY_IMPORT}
 MAY_IMPORT["agents"] = {*MAY_IMPORT}
 MAY_IMPORT["interrupts"] = set()
 MAY_IMPORT["runs"] = {*MAY_IMPORT}
+MAY_IMPORT["inspect"] = {*MAY_IMPORT}
 MAY_IMPORT["experiments"] = {*MAY_IMPORT}
 MAY_IMPORT["api"] = {*MAY_IMPORT}
 MAY_IMPORT["cli"] = {*MAY_IMPORT}

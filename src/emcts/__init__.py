@@ -1,7 +1,7 @@
 """Epistemic Monte Carlo tree search in JAX.
 
-All public names of mctx, and the epistemic uncertainty of each value. `train`, `resume` and `load` are imported when
-they are first used: the search needs none of what they need.
+All public names of mctx, and the epistemic uncertainty of each value. `train`, `resume`, `load` and
+`inspect` are imported when they are first used: the search needs none of what they need.
 """
 
 import importlib
@@ -45,6 +45,7 @@ from emcts.types import (
 )
 
 if TYPE_CHECKING:
+    from emcts import inspect as inspect
     from emcts.api import load as load
     from emcts.api import resume as resume
     from emcts.api import train as train
@@ -94,10 +95,12 @@ LAZY = ("load", "resume", "train")  # from `emcts.api`
 
 
 def __getattr__(name: str) -> Any:
+    if name == "inspect":
+        return importlib.import_module("emcts.inspect")
     if name in LAZY:
         return getattr(importlib.import_module("emcts.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *LAZY])
+    return sorted({*globals(), *LAZY, "inspect"})

@@ -5,6 +5,7 @@ A variance is always epistemic: uncertainty of the model, not randomness of the 
 """
 
 import dataclasses
+import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar, dataclass_transform
 
@@ -124,6 +125,13 @@ class PolicyOutput(Replaceable, Generic[T_co]):
     action: Array  # [B]
     action_weights: Array  # [B, A]
     search_tree: T_co
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: the actions, and the first tree of the batch. None leaves it to `repr`."""
+        show_tree = getattr(self.search_tree, "_repr_html_", None)
+        if show_tree is None or any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(self)):
+            return None
+        return f"<div>action {html.escape(str(self.action))}</div>{show_tree()}"
 
 
 Action = Int[Array, "..."]

@@ -11,6 +11,7 @@ import pytest
 from emcts.agents import catalogue
 from emcts.cli import main
 from emcts.envs import subleq
+from emcts.inspect.document import unpack
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.folder import Folder
 from tests.agents.tiny import BDQN, DEEP_SEA, SUBLEQ, options
@@ -48,6 +49,7 @@ def test_a_run_in_deep_sea_from_its_start_to_its_figure(capsys: pytest.CaptureFi
     assert [seed["seed"] for seed in evaluation["seeds"]] == [0, 1]
     np.testing.assert_allclose([seed["return"] for seed in evaluation["seeds"]], 0.99, atol=1e-4)
     assert evaluation["mean"]["length"] == 5
+    inspect_and_record(capsys)
     main(["plot", "runs/tiny"])
     assert Path("runs/tiny/figure.png").read_bytes().startswith(b"\x89PNG")
     capsys.readouterr()
@@ -55,6 +57,29 @@ def test_a_run_in_deep_sea_from_its_start_to_its_figure(capsys: pytest.CaptureFi
     out = capsys.readouterr().out
     for word in ("runs/tiny", "deep-sea", "e-az", "1,000 of 1,000", "finished"):
         assert word in out
+
+
+def inspect_and_record(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["inspect", "runs/tiny", "--episode", "explore", "--max-moves", "2", "--checkpoint", "best"])
+    assert "inspect.html: 0." in capsys.readouterr().out
+    data = unpack(Path("inspect.html").read_text())
+    assert data["title"] == "e-az on deep-sea"
+    moves = data["episodes"][0]["moves"]
+    assert [len(move.get("searches", ())) for move in moves] == [3, 3, 0]
+    assert moves[0]["searches"][0]["simulations"] == 12
+    main(["evaluate", "runs/tiny", "--episodes", "1", "--record", "episodes.npz"])
+    evaluation = json.loads(Path("runs/tiny/evaluation.json").read_text())
+    with np.load("episodes.npz", allow_pickle=False) as episodes:
+        returns = [seed["return"][0] for seed in evaluation["seeds"]]
+        np.testing.assert_allclose(episodes["return"], returns, atol=1e-6)
+    for arguments, message in {
+        ("inspect", "runs/tiny", "--out", "page.pdf"): "ends in .html",
+        ("inspect", "runs/tiny", "--simulations", "0"): "give at least 1",
+        ("inspect", "runs/tiny", "--seed", "9"): "has the seeds 0, 1",
+        ("inspect", "runs/none"): "runs/none",
+        ("evaluate", "runs/tiny", "--record", "episodes.mp4"): "ends in .npz, .html, .gif",
+    }.items():
+        assert message in refused(capsys, *arguments)
 
 
 def test_a_run_without_search(capsys: pytest.CaptureFixture[str]) -> None:

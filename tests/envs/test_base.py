@@ -12,6 +12,7 @@ from emcts.envs import (
     FiniteEnvironment,
     GoalEnvironment,
     GridEnvironment,
+    NamedActionsEnvironment,
     NoveltyEnvironment,
     Outcome,
     PackableEnvironment,
@@ -29,12 +30,21 @@ PROTOCOLS = (
     FiniteEnvironment,
     GoalEnvironment,
     GridEnvironment,
+    NamedActionsEnvironment,
     NoveltyEnvironment,
     PackableEnvironment,
     RegretEnvironment,
     RenderableEnvironment,
 )
-GRID = {FiniteEnvironment, GoalEnvironment, GridEnvironment, RegretEnvironment, RenderableEnvironment}
+GRID = {
+    FiniteEnvironment,
+    GoalEnvironment,
+    GridEnvironment,
+    NamedActionsEnvironment,
+    RegretEnvironment,
+    RenderableEnvironment,
+}
+PROGRAMS = {ArtifactEnvironment, NamedActionsEnvironment, PackableEnvironment, RenderableEnvironment}
 
 
 class NamedParts(KeyCorridor):
@@ -48,9 +58,9 @@ class NamedParts(KeyCorridor):
     [
         (DeepSea(3), GRID),
         (DeepSea(3).with_map(jnp.ones((3, 3), jnp.int32)), GRID),
-        (Subleq(), {ArtifactEnvironment, PackableEnvironment}),
+        (Subleq(), PROGRAMS),
         (time_limit(DeepSea(3), 2), GRID),
-        (time_limit(Subleq(), 2), {ArtifactEnvironment, PackableEnvironment}),
+        (time_limit(Subleq(), 2), PROGRAMS),
         (time_limit(KeyCorridor(), 2), set()),
         (time_limit(NamedParts(), 2), {NoveltyEnvironment}),
     ],

@@ -12,6 +12,7 @@ from jaxtyping import Array
 
 from emcts import cli
 from emcts.agents.catalogue import installed
+from emcts.cli import demo
 from emcts.experiments.demo import Demo, latest_metrics
 from emcts.runs.drive import drive
 from emcts.runs.logging.display import Display
@@ -87,6 +88,7 @@ def script(monkeypatch: pytest.MonkeyPatch, found_at: dict[str, float]) -> None:
         return Scripted(seeds, settings.steps, found_at[agent])
 
     monkeypatch.setattr(type(installed()), "trainer", trainer)
+    monkeypatch.setattr(demo, "_page", lambda run, out: out / run.path.name / "inspect.html")
 
 
 def test_table_figure_and_sentence(
@@ -99,6 +101,7 @@ def test_table_figure_and_sentence(
     assert "found the goal on 2 of 2 seeds, after 470 steps on average" in out
     assert "found it on 0 of 2 seeds within 500 steps" in out
     assert "once in 64 episodes" in out
+    assert "move by move, for your browser" in out
     assert "0 E-AZ 5 of 21 450 500 0.990" in out
     assert "1 AZ 5 of 21 never never -0.010" in out
     assert 10_000 < (tmp_path / "new" / "deep-sea.png").stat().st_size < 300_000

@@ -21,6 +21,7 @@ GROUPS = {
     "train": "train an agent on an environment, several seeds at once",
     "resume": "continue a run that was stopped, or extend it",
     "evaluate": "run evaluation episodes with a trained run",
+    "inspect": "show the searches of a trained agent as a page in the browser",
     "plot": "plot learning curves of one run, or of several in one figure",
     "runs": "list the runs of a folder",
     "demo": "compare E-AZ and AZ on Deep Sea, as a table and a figure",

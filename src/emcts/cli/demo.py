@@ -1,4 +1,4 @@
-"""`emcts demo`: trains E-AZ and AZ on Deep Sea; then a table, a figure and a sentence."""
+"""`emcts demo`: trains E-AZ and AZ on Deep Sea; then a table, a figure, a sentence, and a page of E-AZ's searches."""
 
 import shlex
 from collections.abc import Callable
@@ -10,9 +10,13 @@ from rich.console import Console
 from rich.table import Table
 
 from emcts.agents import catalogue as installed_agents
+from emcts.api import load
 from emcts.experiments.demo import LABELS, Demo, draw, latest_metrics, steps_to_goal
 from emcts.experiments.sweeps.job import Job
+from emcts.inspect.episode import Episode
+from emcts.inspect.session import Session
 from emcts.runs.drive import drive
+from emcts.runs.files import write_atomically
 from emcts.runs.folder import Folder
 from emcts.runs.logging.display import display_for
 from emcts.runs.logging.metrics import LatestMetrics, is_solved, readable
@@ -25,7 +29,7 @@ def demo(*, size: int = 20, seeds: int = 4, steps: int = 6000, out: Path = Path(
         size: rows and columns of Deep Sea; one path of this many actions leads to the goal.
         seeds: how many seeds train side by side, each with its own mapping of actions to left and right.
         steps: of each seed, at most.
-        out: a folder for the two runs and the figure. The same command continues a demo that was stopped.
+        out: a folder for the two runs, the figure and the page. The same command continues a demo that was stopped.
     """
     settings, console = Demo(size=size, seeds=seeds, steps=steps), Console()
     command = shlex.join(
@@ -43,6 +47,16 @@ def demo(*, size: int = 20, seeds: int = 4, steps: int = 6000, out: Path = Path(
     figure = draw([epistemic, plain], out / "deep-sea.png")
     console.print(_verdict(settings, epistemic, plain, trained), highlight=False)
     console.print(f"Learning curves, both agents' state visits and E-AZ's uncertainty: {figure}")
+    console.print(f"What E-AZ's search thinks, move by move, for your browser: {_page(epistemic, out)}")
+
+
+def _page(run: Folder, out: Path) -> Path:
+    """Writes the page of an episode in which the trained agent explores."""
+    agent = load(run.path)
+    episode = Episode.play(Session(agent, explore=True))
+    title = f"{LABELS['e-az']} on Deep Sea"
+    page = episode.page(title, f"seed {agent.seed}, step {agent.env_steps:,}")
+    return write_atomically(out / "inspect.html", page)
 
 
 def _train(

@@ -12,11 +12,13 @@ from rich.table import Table
 from tyro.conf import Positional
 
 from emcts.agents import catalogue as installed_agents
+from emcts.inspect import recording
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.config import stored_settings
 from emcts.runs.folder import Folder
 from emcts.runs.logging.metrics import readable
 from emcts.runs.provenance import provenance
+from emcts.training.seeds import SeedTrainer
 
 
 def evaluate(
@@ -27,6 +29,7 @@ def evaluate(
     beta: float = 0.0,
     seed: int = 0,
     best: bool = False,
+    record: Path | None = None,
     env_from: str | None = None,
 ) -> None:
     """Runs episodes with every seed of a run, prints a table and writes evaluation.json into the run.
@@ -37,6 +40,8 @@ def evaluate(
         beta: weight of the uncertainty in the search: above 0 it explores, below 0 it avoids uncertainty.
         seed: random seed of the episodes.
         best: use the checkpoint of highest mean return instead of the newest.
+        record: also write these episodes into a file: .npz has all of them as arrays, .html and .gif have pictures of
+            the first ones.
         env_from: MODULE:NAME of the environment, if it is code of yours: what a folder names is not run.
     """
     if episodes < 1:
@@ -45,6 +50,7 @@ def evaluate(
         raise ValueError(f"--beta {beta}: give a finite number")
     if not 0 <= seed < 2**32:
         raise ValueError(f"--seed {seed}: give a number from 0 to {2**32 - 1:,}")
+    write_record = None if record is None else recording.writer(record)
     folder = Folder.open(run)
     config = folder.config()
     catalogue = installed_agents.installed_for(config.environment, env_from)
@@ -78,6 +84,14 @@ def evaluate(
     }
     file = folder.write("evaluation.json", {**content, **made_by})
     console.print(f"The results of every episode are in {file}")
+    if record is not None and write_record is not None:
+        if not isinstance(trainer, SeedTrainer):
+            raise ValueError(
+                f"--record {record}: {type(trainer).__name__} plays no episodes that can be recorded"
+            )
+        played = recording.play(trainer, restored.state, episodes=episodes, beta=beta, seed=seed)
+        write_record(record, played, f"{config.agent} on {config.environment}, beta {beta:g}")
+        console.print(f"The episodes are recorded in {record}")
 
 
 def _table(title: str, seeds: Sequence[int], results: Mapping[str, np.ndarray]) -> Table:

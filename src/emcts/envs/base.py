@@ -7,7 +7,7 @@ at the end of this module, which say what holds for an environment without the m
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import jax
@@ -103,6 +103,15 @@ class RenderableEnvironment(Environment[State], Protocol[State]):
     """An environment that draws a state, on the host: as text, or as an RGB image [H, W, 3] of uint8."""
 
     def render(self, state: State) -> str | np.ndarray: ...
+
+
+@runtime_checkable
+class NamedActionsEnvironment(Environment[State], Protocol[State]):
+    """An environment whose actions have names, which may depend on the state."""
+
+    def action_names(self, state: State) -> Sequence[str]:
+        """The name of each action in a state, on the host."""
+        ...
 
 
 @runtime_checkable

@@ -25,6 +25,15 @@ CLASSES = {
 }
 GAMES = tuple(CLASSES)
 
+ACTIONS = ("no-op", "left", "up", "right", "down", "fire")
+MINIMAL_ACTIONS = {
+    "asterix": (0, 1, 2, 3, 4),
+    "breakout": (0, 1, 3),
+    "freeway": (0, 2, 4),
+    "seaquest": (0, 1, 2, 3, 4, 5),
+    "space_invaders": (0, 1, 3, 5),
+}
+
 MinAtarState = PgxState | TimeLimitState[PgxState]
 
 
@@ -68,6 +77,9 @@ class MinAtar:
 
     def legal(self, state: MinAtarState) -> Bool[Array, "A"]:
         return self.inner.legal(state)
+
+    def action_names(self, state: MinAtarState) -> tuple[str, ...]:
+        return tuple(ACTIONS[one] for one in MINIMAL_ACTIONS[self.game]) if self.minimal_actions else ACTIONS
 
 
 def _load(game: str, sticky_action_prob: float, minimal_actions: bool) -> PgxGame:

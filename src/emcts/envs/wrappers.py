@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, overload
 
 import jax
@@ -18,6 +18,7 @@ from emcts.envs.base import (
     GoalEnvironment,
     GridEnvironment,
     HostEnvironment,
+    NamedActionsEnvironment,
     NoveltyEnvironment,
     Outcome,
     PackableEnvironment,
@@ -185,6 +186,13 @@ class _Renderable(TimeLimit[State]):
         return self.env.render(state.inner)
 
 
+class _NamedActions(TimeLimit[State]):
+    env: NamedActionsEnvironment[State]
+
+    def action_names(self, state: TimeLimitState[State]) -> Sequence[str]:
+        return self.env.action_names(state.inner)
+
+
 class _Goal(TimeLimit[State]):
     env: GoalEnvironment[State]
 
@@ -232,6 +240,7 @@ OPTIONAL: Mapping[type, type[TimeLimit[Any]]] = {
     FiniteEnvironment: _Finite,
     GridEnvironment: _Grid,
     RenderableEnvironment: _Renderable,
+    NamedActionsEnvironment: _NamedActions,
     GoalEnvironment: _Goal,
     RegretEnvironment: _Regret,
     NoveltyEnvironment: _Novelty,

@@ -147,7 +147,7 @@ class SeedTrainer(Generic[StateT]):
     def evaluate(
         self, state: StateT, *, episodes: int, beta: float, seed: int
     ) -> Mapping[str, Float[np.ndarray, "S E"]]:
-        keys = jax.random.split(_named(jax.random.key(seed), f"{self.name}/evaluate"), len(self.seeds))
+        keys = self.evaluation_keys(seed)
         if (episodes, beta) not in self._evaluations:
             one = functools.partial(self._sharded.evaluate, episodes=episodes, beta=beta)
             self._evaluations[episodes, beta] = self._all_seeds(one, (self._specs, P(SEEDS)), P(SEEDS))
@@ -160,6 +160,10 @@ class SeedTrainer(Generic[StateT]):
         # Where a mean return solves the task, an episode alone does not.
         name = "solved" if config.solved is episodes_solved else "success"
         return {**episodes_of, name: result.solved.astype(np.float64)}
+
+    def evaluation_keys(self, seed: int) -> Key:
+        """Returns the key of each seed's evaluation episodes, given that of the evaluation."""
+        return jax.random.split(_named(jax.random.key(seed), f"{self.name}/evaluate"), len(self.seeds))
 
     def maps(self, state: StateT) -> Mapping[str, Float[np.ndarray, "S N N"]]:
         return {} if self._maps is None else jax.device_get(self._maps(state))

@@ -18,7 +18,7 @@ from emcts.models.evaluators import StateEstimate
 from emcts.models.world_model import PlanningModel, Prior
 from emcts.search.tree import Tree
 from emcts.training.learner import ExplorationSchedule
-from emcts.types import Key, PolicyOutput, RecurrentState, Replaceable, Scalar, record
+from emcts.types import Key, LoopFn, PolicyOutput, RecurrentState, Replaceable, Scalar, record
 
 SearchOutput = PolicyOutput[Tree[RecurrentState]]
 
@@ -83,10 +83,14 @@ class Planner(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class SearchPlanner(abc.ABC):
-    """A planner that is one search of the library. `exploring_prior` is the prior of episodes that explore."""
+    """A planner that is one search of the library. `exploring_prior` is the prior of episodes that explore.
+
+    `loop_fn` runs the simulations: another one can look at the tree between two of them.
+    """
 
     num_simulations: int
     exploring_prior: Prior = uniform_prior
+    loop_fn: LoopFn = dataclasses.field(default=jax.lax.fori_loop, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.num_simulations < 1:
@@ -125,7 +129,17 @@ class SearchPlanner(abc.ABC):
 
         root, step = model.root(states, prior), model.recurrent_fn(prior)
         invalid = model.invalid_actions(states)
-        return policy(None, key, root, step, self.num_simulations, invalid, beta=params.beta, **options)
+        return policy(
+            None,
+            key,
+            root,
+            step,
+            self.num_simulations,
+            invalid,
+            loop_fn=self.loop_fn,
+            beta=params.beta,
+            **options,
+        )
 
 
 @dataclasses.dataclass(frozen=True)

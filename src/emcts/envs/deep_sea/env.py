@@ -138,6 +138,11 @@ class DeepSea:
         cell = None if state is None or int(state.row) == self.size else (int(state.row), int(state.column))
         return render.text(self.size, cell, values)
 
+    def action_names(self, state: DeepSeaState) -> tuple[str, str]:
+        """`left` and `right`, as the cell has it."""
+        row, column = (min(int(at), self.size - 1) for at in (state.row, state.column))
+        return ("left", "right") if np.asarray(self.right_actions)[row, column] else ("right", "left")
+
     def right_action(self, state: DeepSeaState) -> Int[Array, ""]:
         return jnp.asarray(self.right_actions).at[state.row, state.column].get(mode="clip")
 

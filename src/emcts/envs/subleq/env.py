@@ -12,7 +12,7 @@ from emcts.envs.base import ArtifactRecord, Outcome, tree_where
 from emcts.envs.subleq import machine
 from emcts.envs.subleq.assembly import disassemble
 from emcts.envs.subleq.dialect import SLOTS, Dialect
-from emcts.envs.subleq.examples import example_arrays
+from emcts.envs.subleq.examples import example_arrays, examples
 from emcts.envs.subleq.machine import Example, Result
 from emcts.types import Key, Replaceable, record
 
@@ -162,6 +162,28 @@ class Subleq:
         ]
         words, present = (jnp.concatenate(column) for column in zip(*parts, strict=True))
         return self.encoding(words, present, self.word_size).reshape(-1)
+
+    def action_names(self, state: State) -> tuple[str, ...]:
+        """The words by number, those of the three addresses as assembly has them."""
+        addresses = ("@IN", "@OUT", "@HALT")
+        return (*map(str, range(self.word_size - len(addresses))), *addresses)
+
+    def render(self, state: State) -> str:
+        """The program so far as assembly, and what it does with the example that the agent sees."""
+        words = [int(word) for word in np.asarray(state.words)[: int(state.num_words)]]
+        inputs, wanted = examples(self.tasks[int(state.task)], self.word_size)[0]
+        wanted = self.dialect.values(wanted)
+        num_right, wrong = int(state.shown.num_right), int(state.shown.wrong)
+        verdict = "solved" if state.solved else f"{num_right} of {len(wanted)} outputs right"
+        rows = {
+            "words": words,
+            "input": self.dialect.values(inputs),
+            "wanted": wanted,
+            "output": (*wanted[:num_right], *((wrong,) if wrong >= 0 else ())),
+        }
+        lines = [f"{name:<7}{' '.join(map(str, values)) or '-'}" for name, values in rows.items()]
+        program = disassemble(words, self.word_size) if words else "; no word yet\n"
+        return "\n".join([program, *lines, verdict])
 
     def pack(self, state: State) -> PackedState:
         """The program and the task: the results of the program are computed again by `unpack`."""

@@ -11,6 +11,7 @@ import pytest
 import emcts
 from emcts.inspect import Growth, Recorder
 from emcts.inspect.records import search_record
+from emcts.search.traversal.backend import INTERPRETED_KERNELS, PLAIN
 from tests.search.random_model import RandomModel
 
 KEY = jax.random.key(0)
@@ -46,6 +47,14 @@ def test_recording_changes_nothing_and_ends_with_the_tree(policy: str) -> None:
     np.testing.assert_array_equal(growth.visits[:, -1], tree.node_visits)
     np.testing.assert_array_equal(growth.values[:, -1, 1:], tree.edge_qvalues[:, 1:])
     np.testing.assert_array_equal(growth.stds[:, -1, 0], tree.node_value_stds[:, 0])
+
+
+def test_kernels_are_recorded_alike() -> None:
+    plain, kernels = (
+        run_recorded("puct", simulations=6, backend=backend)[1] for backend in (PLAIN, INTERPRETED_KERNELS)
+    )
+    assert plain.visits[0, -1, 0] == 7
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6), plain, kernels)
 
 
 @pytest.mark.parametrize("simulations", [1, 9])

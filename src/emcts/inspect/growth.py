@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from emcts.search.traversal.traversal import trees_of
 from emcts.search.tree import Tree
 from emcts.types import Replaceable, record
 
@@ -48,12 +49,12 @@ class Recorder:
 
         def step(state: Any, simulation: Int[Array, ""]) -> tuple[Any, Growth]:
             state = body(simulation, state)
-            return state, _statistics(state[1])
+            return state, _statistics(trees_of(state[1]))
 
         end, recorded = jax.lax.scan(step, start, jnp.arange(lower, upper, dtype=jnp.int32))
         self._growth = jax.tree.map(
             lambda first, later: jnp.moveaxis(jnp.concatenate([first[None], later]), 0, -2),
-            _statistics(start[1]),
+            _statistics(trees_of(start[1])),
             recorded,
         )
         return end

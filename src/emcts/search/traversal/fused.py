@@ -38,6 +38,10 @@ class FusedState(NamedTuple):
     work: Work
     large: tuple[Array, ...]
 
+    @property
+    def tree(self) -> Tree[object]:
+        return self.work.tree
+
 
 @dataclasses.dataclass(frozen=True)
 class FusedTraversal:

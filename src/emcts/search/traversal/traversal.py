@@ -98,6 +98,12 @@ class SeparateTraversal:
         return work
 
 
+def trees_of(work: Work) -> Tree[Any]:
+    """Returns the trees inside what a search keeps, for a `loop_fn` that looks at them; kernels keep no embeddings."""
+    trees: Tree[Any] = work if isinstance(work, Tree) else work.tree
+    return trees
+
+
 def _bare(tree: Tree[Any]) -> Tree[Any]:
     """Returns the tree without the fields that only models and selection functions read."""
     return tree.replace(embeddings=None, extra_data=None)

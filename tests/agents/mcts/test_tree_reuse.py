@@ -1,7 +1,6 @@
 """Agents whose searches go on in the tree of the last move, against loops that call the search library."""
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax
@@ -125,9 +124,7 @@ def by_hand(one: Any, state: Any, policy: str) -> tuple[np.ndarray, np.ndarray, 
             root = jax.tree.map(lambda leaf: leaf[None], before)
             seen["went on"] += trees[row] is not None
             beta = jnp.array([one.exploration.betas[row]])
-            out = search(
-                plan_keys[row], root, novelty, beta, one.exploration.exploring[row], trees[row]
-            )
+            out = search(plan_keys[row], root, novelty, beta, one.exploration.exploring[row], trees[row])
             action = int(out.action[0])
             after, outcome, following = step(before, jnp.int32(action), env_keys[row], reset_keys[row])
             child = out.search_tree.children_index[0, 0, action]
@@ -168,7 +165,7 @@ def walker(position: Any) -> ChainState:
 @pytest.fixture(scope="module")
 def grown() -> tuple[Any, Any]:
     """A model of the walk without slipping, and trees of its searches."""
-    one = agent(Puct(SIMULATIONS, temperature=0.0), Walk())
+    one = agent(Uct(SIMULATIONS), Walk())
     state = state_of(one)
     model = one.world_model.planning_models(one.env(()), state.networks)(state.novelty)
     states = walker([0, 1, 2, 3])
@@ -213,10 +210,12 @@ def test_an_empty_tree_changes_nothing(grown: tuple[Any, Any]) -> None:
         np.testing.assert_allclose(one, two, rtol=1e-6)
 
 
+def unused(*inputs: Any) -> Any:
+    raise AssertionError("states are compared without networks")
+
+
 def test_states_are_compared_up_to_rounding() -> None:
-    model = SimulatorPlanningModel(
-        Walk(slip=0.5), lambda state: state, lambda *step: step, 0.9, lambda leaf: jnp.float32(1), 1.0
-    )
+    model = SimulatorPlanningModel(Walk(slip=0.5), unused, unused, 0.9, unused, 1.0)
     one = {"x": jnp.array([[1.0, jnp.nan], [1.0, 2.0], [1.0, 2.0]]), "key": jax.random.split(KEY, 3)}
     two = {
         "x": jnp.array([[1.0 + 1e-6, jnp.nan], [1.0, 2.1], [1.0, 2.0]]),
@@ -262,7 +261,9 @@ def test_reuse_acts_otherwise_and_is_off_by_default(name: str) -> None:
     """The first of 5 moves is the same."""
 
     def rollout(reuse: bool) -> tuple[Float[Array, "..."], Bool[Array, "..."]]:
-        learner = CATALOGUE.compose("deep-sea", name, settings("deep-sea", name, {"search.reuse": reuse}))
+        learner: Any = CATALOGUE.compose(
+            "deep-sea", name, settings("deep-sea", name, {"search.reuse": reuse})
+        )
         assert learner.reuse_tree is reuse
         state = init(learner, KEY, jnp.asarray(learner.env_factory.params(0)))
         after, stats = jax.jit(learner.act)(state)

@@ -23,8 +23,8 @@ from emcts.types import Key
 def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
     """Steps the parallel episodes of this device `schedule.rollout_length` times, with the networks as they are.
 
-    Statistics are updated with every step, and used from the next rollout on. With `agent.reuse_tree` the searches of an
-    episode go on in one tree for the length of the rollout; the variances in it are those of when its nodes were added.
+    Statistics are updated with every step, and used from the next rollout on. With `agent.reuse_tree` the searches of
+    an episode go on in one tree for the length of the rollout; its variances are those of when its nodes were added.
     """
     env = agent.env(state.env_params)
     models = agent.world_model.planning_models(env, state.networks)

@@ -49,7 +49,7 @@ def search(
 def evaluate(
     agent: Agent, state: TrainState, key: Key, *, episodes: int, beta: float = 0.0
 ) -> EvaluationResult:
-    """Plays `episodes` as `policy` acts; with `agent.reuse_tree`, by searches that go on in the tree of the last one."""
+    """Plays `episodes` as `policy` acts; with `agent.reuse_tree`, searches go on in the tree of the last one."""
     env = agent.env(state.env_params)
     player: Policy | Player = policy(agent, state, beta=beta)
     if agent.reuse_tree:

@@ -78,9 +78,9 @@ class ReusingPlayer:
         tree = empty_tree(self.planner, self.model, states, params)
         return LastMove(tree, jnp.zeros(tree.beta.shape, jnp.int32))
 
-    def __call__(self, key: Key, states: PyTree, last: LastMove) -> tuple[Int[Array, "B"], LastMove]:
+    def __call__(self, key: Key, states: PyTree, memory: LastMove) -> tuple[Int[Array, "B"], LastMove]:
         params = ExplorationParams.constant(states, beta=self.beta)
-        tree = tree_after(self.model, last.tree, last.action, states)
+        tree = tree_after(self.model, memory.tree, memory.action, states)
         assert tree is not None
         plan, grown = self.planner.grow(key, self.model, states, params, tree)
         return plan.action, LastMove(grown, plan.action)

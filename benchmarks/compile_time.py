@@ -127,7 +127,9 @@ def spawn(library: str, policy: str) -> dict[str, Any]:
     """Runs one process, and returns what it printed."""
     root = Path(__file__).parents[1]
     path = os.pathsep.join([str(root / "src"), str(root), os.environ.get("PYTHONPATH", "")])
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_COMPILATION")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("JAX_COMPILATION")
+    }
     environment |= {"PYTHONPATH": path, "EMCTS_CACHE": "0", "EMCTS_SPAWNED": str(time.time())}
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.compile_time", library, policy],

@@ -258,7 +258,7 @@ def test_evaluation_keeps_its_trees() -> None:
 
 @pytest.mark.parametrize("name", ["e-mz", pytest.param("e-az", marks=pytest.mark.long)])
 def test_reuse_acts_otherwise_and_is_off_by_default(name: str) -> None:
-    """The first of 5 moves is the same."""
+    """The first of 5 moves is the same; and no tree is stored with the state of the training."""
 
     def rollout(reuse: bool) -> tuple[Float[Array, "..."], Bool[Array, "..."]]:
         learner: Any = CATALOGUE.compose(
@@ -267,6 +267,7 @@ def test_reuse_acts_otherwise_and_is_off_by_default(name: str) -> None:
         assert learner.reuse_tree is reuse
         state = init(learner, KEY, jnp.asarray(learner.env_factory.params(0)))
         after, stats = jax.jit(learner.act)(state)
+        assert jax.tree.structure(after) == jax.tree.structure(state)
         return after.replay.transitions.policy, stats.ended
 
     assert not settings("deep-sea", name).search.reuse

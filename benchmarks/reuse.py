@@ -60,13 +60,22 @@ BREAKOUT: Mapping[str, JSON] = {
     "evaluation.episodes": 16,
     "evaluation.max_steps": 300,
 }
+LEARNED_BREAKOUT: Mapping[str, JSON] = {
+    **{name: value for name, value in BREAKOUT.items() if name != "model.width"},
+    "steps": 10_240,
+    "replay.batch_size": 64,
+    "model.latent": 64,
+    "model.dynamics": (64,),
+    "model.heads": (64,),
+    "evaluation.every": 2_560,
+}
 DEEP_SEA_10: Mapping[str, JSON] = {"env.size": 10, "steps": 2_000, "evaluation.every": 50}
 DEEP_SEA_20: Mapping[str, JSON] = {"env.size": 20, "steps": 5_000, "evaluation.every": 100}
 ROWS = {
     "deep-sea-10": Row("deep-sea", "e-az", 16, DEEP_SEA_10),
     "deep-sea-20": Row("deep-sea", "e-az", 16, DEEP_SEA_20),
-    "deep-sea-10-learned": Row("deep-sea", "e-mz", 16, DEEP_SEA_10),
     "breakout": Row("minatar-breakout", "az", 16, BREAKOUT, is_goal=False),
+    "breakout-learned": Row("minatar-breakout", "mz", 16, LEARNED_BREAKOUT, is_goal=False),
 }
 
 

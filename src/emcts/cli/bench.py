@@ -88,7 +88,7 @@ def reuse(
     """What it is worth to keep the tree between moves: at equal simulations, and at equal time.
 
     Args:
-        rows: measure these alone: deep-sea-10, deep-sea-20, deep-sea-10-learned, breakout.
+        rows: measure these alone: deep-sea-10, deep-sea-20, breakout, breakout-learned.
         seeds: number of seeds, from 1000 on.
         smoke: tiny sizes, to test that it runs.
         out: a CSV file for the numbers, with the command, commit and machine.

@@ -267,7 +267,8 @@ def test_reuse_acts_otherwise_and_is_off_by_default(name: str) -> None:
         assert learner.reuse_tree is reuse
         state = init(learner, KEY, jnp.asarray(learner.env_factory.params(0)))
         after, stats = jax.jit(learner.act)(state)
-        assert jax.tree.structure(after) == jax.tree.structure(state)
+        before: Any = jax.tree.structure(state)
+        assert before == jax.tree.structure(after)
         return after.replay.transitions.policy, stats.ended
 
     assert not settings("deep-sea", name).search.reuse

@@ -145,7 +145,9 @@ def by_hand(one: Any, state: Any, policy: str) -> tuple[np.ndarray, np.ndarray, 
     return np.array(actions), np.array(weights), seen
 
 
-@pytest.mark.parametrize("policy", ["puct", "gumbel", pytest.param("uct", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "policy", ["gumbel", *(pytest.param(p, marks=pytest.mark.long) for p in ("puct", "uct"))]
+)
 def test_a_rollout_equals_a_loop_that_hands_trees_on(policy: str) -> None:
     """Move for move: with novelty that is updated, episodes that end, and steps that lead elsewhere."""
     one = agent(POLICIES[policy][0], Walk(slip=0.4))
@@ -256,8 +258,9 @@ def test_evaluation_keeps_its_trees() -> None:
     assert all(visits.all() for visits in VISITS[1:])
 
 
-@pytest.mark.parametrize("name", ["e-mz", pytest.param("e-az", marks=pytest.mark.long)])
-def test_reuse_acts_otherwise_and_is_off_by_default(name: str) -> None:
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["e-az", "e-mz"])
+def test_reuse_acts_otherwise(name: str) -> None:
     """The first of 5 moves is the same; and no tree is stored with the state of the training."""
 
     def rollout(reuse: bool) -> tuple[Float[Array, "..."], Bool[Array, "..."]]:
@@ -271,7 +274,6 @@ def test_reuse_acts_otherwise_and_is_off_by_default(name: str) -> None:
         assert before == jax.tree.structure(after)
         return after.replay.transitions.policy, stats.ended
 
-    assert not settings("deep-sea", name).search.reuse
     policy, ended = rollout(True)
     afresh, _ = rollout(False)
     assert np.isfinite(policy).all()
@@ -280,7 +282,9 @@ def test_reuse_acts_otherwise_and_is_off_by_default(name: str) -> None:
     assert ended.any()
 
 
-def test_several_outcomes_are_refused() -> None:
+def test_reuse_is_off_by_default_and_refused_with_several_outcomes() -> None:
+    default: Any = CATALOGUE.compose("deep-sea", "e-az", settings("deep-sea", "e-az"))
+    assert not default.reuse_tree
     given = settings("deep-sea", "e-az", {"search.reuse": True, "search.outcomes": 4})
     with pytest.raises(ValueError, match="search.reuse with search.outcomes 4: .* Give --search.outcomes 1"):
         CATALOGUE.compose("deep-sea", "e-az", given)

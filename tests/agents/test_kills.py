@@ -28,15 +28,17 @@ SOON = CheckpointSchedule(seconds=0.01, keep=2)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("agent", ["e-az", "e-mz", "bdqn"])
+@pytest.mark.parametrize("agent", ["e-az", "e-az with reuse", "e-mz", "bdqn"])
 def test_a_run_killed_at_random_moments_ends_the_same(
     agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    agent, _, reuses = agent.partition(" ")
+    changes = {"search.reuse": True} if reuses else {}
     per_iteration = CATALOGUE.trainer(
-        "deep-sea", agent, settings("deep-sea", agent), SEEDS
+        "deep-sea", agent, settings("deep-sea", agent, changes), SEEDS
     ).learner.steps_per_iteration
     steps = ITERATIONS * (KILLS + 1) * per_iteration
-    chosen = settings("deep-sea", agent, {"steps": steps})
+    chosen = settings("deep-sea", agent, {**changes, "steps": steps})
     config = Config("deep-sea", agent, None, SEEDS, plain(chosen), SOON)
     killed, whole = (Folder.create(tmp_path / name, config, {}) for name in ("killed", "whole"))
     monkeypatch.setattr("emcts.runs.logging.run_writer.draw_run", lambda folder, out: out)

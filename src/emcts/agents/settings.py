@@ -27,6 +27,8 @@ class SearchSettings:
     """of the noise in puct's prior, for agents without uncertainty"""
     outcomes: int | None = 1
     """of each action that a search of a simulator samples; left out, 1 if the environment is deterministic, else 8"""
+    reuse: bool = False
+    """whether the searches of an episode go on in one tree from move to move, while the networks stay the same"""
 
 
 @dataclasses.dataclass(frozen=True)

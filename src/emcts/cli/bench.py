@@ -85,6 +85,31 @@ def outcomes(
     _benchmark("outcomes").main(rows=rows, seeds=seeds, steps=steps, training=training, smoke=smoke, out=out)
 
 
+def reuse(
+    *, rows: tuple[str, ...] = (), seeds: int = 5, smoke: bool = False, out: Path | None = None
+) -> None:
+    """What it is worth to keep the tree between moves: at equal simulations, and at equal time.
+
+    Args:
+        rows: measure these alone: deep-sea-10, deep-sea-20, breakout, breakout-learned.
+        seeds: number of seeds, from 1000 on.
+        smoke: tiny sizes, to test that it runs.
+        out: a CSV file for the numbers, with the command, commit and machine.
+    """
+    _benchmark("reuse").main(rows=rows, seeds=seeds, smoke=smoke, out=out)
+
+
+def compile(*, processes: int = 5, smoke: bool = False, out: Path | None = None) -> None:
+    """Seconds from a cold start to the first search, for each policy, beside mctx's.
+
+    Args:
+        processes: number of processes for each policy and library, of which the median counts.
+        smoke: one policy once, to test that it runs.
+        out: a JSON file for the numbers, with the command, commit and machine.
+    """
+    _benchmark("compile_time").main(processes=processes, smoke=smoke, out=out)
+
+
 def _benchmark(name: str) -> ModuleType:
     root = Path(__file__).parents[3]
     if not (root / "benchmarks" / f"{name}.py").is_file():
@@ -106,4 +131,6 @@ COMMANDS = {
     "scale": scale,
     "worlds": worlds,
     "outcomes": outcomes,
+    "reuse": reuse,
+    "compile": compile,
 }

@@ -107,6 +107,10 @@ class BeyondKnownPlanning:
     def estimate(self, states: PyTree) -> StateEstimate:
         return self.model.estimate(states)
 
+    def stands_for(self, embeddings: BeyondKnown, states: PyTree) -> Bool[Array, "B"]:
+        """Returns also whether the path to the node was known: below an unknown step variances are the largest."""
+        return ~embeddings.past_unknown & self.model.stands_for(embeddings.embedding, states)
+
     def step(self, states: PyTree, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
         step = self.model.step(states, actions, key)
         return self._wrapped(lambda estimate: estimate.policy).rule(step, jnp.zeros(actions.shape, bool))[0]

@@ -1,13 +1,14 @@
 """AlphaZero's planning model: the environment's own transitions, evaluated by networks and novelty estimator."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from emcts.envs.base import AnyEnvironment, Outcome
+from emcts.envs.base import AnyEnvironment, Outcome, is_deterministic
 from emcts.models.evaluators import EvaluateState, EvaluateTransition, Evaluator, StateEstimate, Transition
 from emcts.models.networks import Networks
 from emcts.models.statistics import normalises, return_range, update_statistics
@@ -24,6 +25,7 @@ from emcts.types import (
     Scalar,
 )
 
+ROUNDING = 1e-5
 LeafFactor = Callable[[PyTree], Float[Array, ""]]
 
 
@@ -90,6 +92,14 @@ class SimulatorPlanningModel:
     def estimate(self, states: PyTree) -> StateEstimate:
         return jax.vmap(self.evaluate_state)(states)
 
+    def stands_for(self, embeddings: PyTree, states: PyTree) -> Bool[Array, "B"]:
+        """Returns whether they are equal: a stochastic step may have led elsewhere than the one in the tree."""
+        batch = jax.tree.leaves(states)[0].shape[:1]
+        if is_deterministic(self.env):
+            return jnp.ones(batch, bool)
+        same = jax.tree.leaves(jax.tree.map(_equal_rows, embeddings, states))
+        return functools.reduce(jnp.logical_and, same)
+
     def step(self, states: PyTree, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
         return jax.vmap(self._step)(states, actions, jax.random.split(key, actions.shape[0]))[0]
 
@@ -119,6 +129,17 @@ class SimulatorPlanningModel:
             ),
         )
         return out, estimate
+
+
+def _equal_rows(one: Array, two: Array) -> Bool[Array, "B"]:
+    """Returns which rows are equal but for the rounding of two programs."""
+    if jax.dtypes.issubdtype(one.dtype, jax.dtypes.prng_key):
+        one, two = jax.random.key_data(one), jax.random.key_data(two)
+    if jnp.issubdtype(one.dtype, jnp.inexact):
+        equal = jnp.isclose(one, two, rtol=ROUNDING, atol=ROUNDING, equal_nan=True)
+    else:
+        equal = one == two
+    return jnp.all(equal.reshape(len(equal), -1), axis=1)
 
 
 def bootstrap_where(cut_off: Bool[Array, "B"], step: RecurrentFnOutput) -> RecurrentFnOutput:

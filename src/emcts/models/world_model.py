@@ -33,6 +33,9 @@ class PlanningModel(Protocol[State_contra]):
     def estimate(self, states: State_contra) -> StateEstimate:
         """Estimates a batch of states without a search."""
 
+    def stands_for(self, embeddings: PyTree, states: State_contra) -> Bool[Array, "B"]:
+        """Returns whether the node of each embedding may be the root of a search of that state."""
+
     def step(self, states: State_contra, actions: Int[Array, "B"], key: Key) -> RecurrentFnOutput:
         """Takes one step from each state, without a prior."""
 

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +20,32 @@ class EvaluationResult(Replaceable):
     episode_return: Float[Array, "E"]
     length: Int[Array, "E"]
     solved: Bool[Array, "E"]
+
+
+Policy = Callable[[Key, PyTree], Int[Array, "B"]]  # chooses actions for a batch of states
+
+
+@runtime_checkable
+class Player(Protocol):
+    """Chooses actions for a batch of states, and remembers something from one step of its episodes to the next."""
+
+    def begin(self, states: PyTree) -> PyTree:
+        """Returns the memory before the first step."""
+
+    def __call__(self, key: Key, states: PyTree, memory: PyTree) -> tuple[Int[Array, "B"], PyTree]: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Forgetful:
+    """A player that acts by a policy, and remembers nothing."""
+
+    policy: Policy
+
+    def begin(self, states: PyTree) -> None:
+        return None
+
+    def __call__(self, key: Key, states: PyTree, memory: None) -> tuple[Int[Array, "B"], None]:
+        return self.policy(key, states), None
 
 
 ROUNDING = 1e-5
@@ -80,11 +107,12 @@ class _Episodes(Replaceable):
     length: Int[Array, "E"]
     solved: Bool[Array, "E"]
     time: Int[Array, ""]
+    memory: PyTree  # of the player
 
 
 def play_episodes(
     env: AnyEnvironment,
-    policy: Callable[[Key, PyTree], Int[Array, "E"]],
+    policy: Policy | Player,
     key: Key,
     *,
     num_episodes: int,
@@ -95,6 +123,7 @@ def play_episodes(
 
     `policy` chooses actions for a batch of states.
     """
+    player = policy if isinstance(policy, Player) else Forgetful(policy)
     if isinstance(env, HostEnvironment):
         env = env.limited(max_steps)  # so that the simulators of episodes that are cut off are free again
     init_key, play_key = jax.random.split(key)
@@ -105,7 +134,7 @@ def play_episodes(
     def step(episodes: _Episodes) -> _Episodes:
         # The key is not carried: under `vmap` over seeds, that of a seed whose episodes are over would be reused.
         action_key, step_key = jax.random.split(jax.random.fold_in(play_key, episodes.time))
-        actions = policy(action_key, episodes.state)
+        actions, memory = player(action_key, episodes.state, episodes.memory)
         after, outcome = jax.vmap(env.step)(episodes.state, actions, jax.random.split(step_key, num_episodes))
         episode_return = episodes.episode_return + jnp.where(episodes.over, 0.0, outcome.reward)
         ended = outcome.over | (episodes.time + 1 >= max_steps)
@@ -117,15 +146,18 @@ def play_episodes(
             length=episodes.length + ~episodes.over,
             solved=episodes.solved | (succeeded & ~episodes.over),
             time=episodes.time + 1,
+            memory=memory,
         )
 
+    states = jax.vmap(env.init)(jax.random.split(init_key, num_episodes))
     start = _Episodes(
-        state=jax.vmap(env.init)(jax.random.split(init_key, num_episodes)),
+        state=states,
         over=jnp.zeros(num_episodes, bool),
         episode_return=jnp.zeros(num_episodes),
         length=jnp.zeros(num_episodes, jnp.int32),
         solved=jnp.zeros(num_episodes, bool),
         time=jnp.int32(0),
+        memory=player.begin(states),
     )
     end = jax.lax.while_loop(unfinished, step, start)
     return EvaluationResult(end.episode_return, end.length, end.solved)

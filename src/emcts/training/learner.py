@@ -4,17 +4,16 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar, runtime_checkable
 
-from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
+from jaxtyping import Array, Bool, Float, PyTree, Shaped
 
 from emcts.training.data_parallel import DataParallel
 from emcts.training.env_factory import EnvFactory
-from emcts.training.evaluation import POSITIVE_REWARD, EvaluationResult, SolvedFraction, Success
+from emcts.training.evaluation import POSITIVE_REWARD, EvaluationResult, Policy, SolvedFraction, Success
 from emcts.training.log import TrainingLog
 from emcts.types import Key, Replaceable, record
 
 SelfT = TypeVar("SelfT")
 Maps = Mapping[str, Float[Array, "N N"]]
-Policy = Callable[[Key, PyTree], Int[Array, "B"]]  # chooses actions for a batch of states
 
 
 @runtime_checkable

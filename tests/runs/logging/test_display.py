@@ -95,11 +95,13 @@ def screen(shown: LiveDisplay, width: int = 120) -> str:
 def test_a_terminal_shows_for_how_long_something_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(display.time, "monotonic", lambda: now)
-    shown = LiveDisplay(Console(file=io.StringIO()), "runs/x: e-az")
+    printed = io.StringIO()
+    shown = LiveDisplay(Console(file=printed), "runs/x: e-az")
     with shown.busy("compiling training", done="compiled training"):
         now += 72
         assert screen(shown).splitlines() == ["runs/x: e-az", "compiling training 1:12"]
     assert "compiling" not in screen(shown)
+    assert printed.getvalue() == "compiled training in 72 s\n"
     shown.show(RunProgress(500, 2000, LATEST, 1234.5, 3725.0, in_chunk=True))
     with shown.busy("training"):
         now += 2

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
 from emcts.agents.mcts.agent import Agent, NoveltyUpdate
-from emcts.agents.mcts.planners import ExplorationParams
+from emcts.agents.mcts.planners import ExplorationParams, SearchTree
 from emcts.agents.mcts.state import RunningEpisodes, TrainState
+from emcts.agents.mcts.tree_reuse import empty_tree, plan_move, tree_after
 from emcts.envs.base import AnyEnvironment, advance, artifact_of, pack_state
 from emcts.models.evaluators import Transition
 from emcts.training import replay as replays
@@ -22,7 +23,8 @@ from emcts.types import Key
 def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
     """Steps the parallel episodes of this device `schedule.rollout_length` times, with the networks as they are.
 
-    Statistics are updated with every step, and used from the next rollout on.
+    Statistics are updated with every step, and used from the next rollout on. With `agent.reuse_tree` the searches of
+    an episode go on in one tree for the length of the rollout; its variances are those of when its nodes were added.
     """
     env = agent.env(state.env_params)
     models = agent.world_model.planning_models(env, state.networks)
@@ -33,12 +35,15 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
     def keys(key: Key) -> Key:
         return parallel.shard(jax.random.split(key, num_envs))
 
-    def step(carry: TrainState, inputs: tuple[Key, Int[Array, ""]]) -> tuple[TrainState, RolloutStats]:
+    def step(
+        before_step: tuple[TrainState, SearchTree | None], inputs: tuple[Key, Int[Array, ""]]
+    ) -> tuple[tuple[TrainState, SearchTree | None], RolloutStats]:
+        carry, tree = before_step
         plan_key, step_key, reset_key = jax.random.split(inputs[0], 3)
         model = models(carry.novelty) if agent.novelty_update is NoveltyUpdate.ACTING else model_before
         before = carry.episodes.state
-        planner = per_example(lambda key, states, params: agent.planner(key, model, states, params))
-        plan = planner(keys(plan_key), before, params)
+        planner = per_example(functools.partial(plan_move, agent.planner, model))
+        plan, tree = planner(keys(plan_key), before, params, tree)
         after, outcome, next_state = jax.vmap(functools.partial(advance, env))(
             before, plan.action, keys(step_key), keys(reset_key)
         )
@@ -76,12 +81,17 @@ def act(agent: Agent, state: TrainState) -> tuple[TrainState, RolloutStats]:
             log=log_step(carry.log, env, parallel.gather(events), inputs[1]),
         )
         artifact = jax.vmap(lambda state: artifact_of(env, state))(after)
-        return carry, RolloutStats(outcome.over, episode_return, success, plan.value_std, artifact)
+        tree = tree_after(model, tree, plan.action, next_state, ~outcome.over)
+        return (carry, tree), RolloutStats(outcome.over, episode_return, success, plan.value_std, artifact)
 
     key, steps_key = jax.random.split(state.key)
     length = agent.schedule.rollout_length
     inputs = (jax.random.split(steps_key, length), jnp.arange(length, dtype=jnp.int32) * num_envs)
-    return jax.lax.scan(step, state.replace(key=key), inputs)
+    tree = None
+    if agent.reuse_tree:
+        tree = empty_tree(agent.planner, model_before, state.episodes.state, params)
+    (state, _), stats = jax.lax.scan(step, (state.replace(key=key), tree), inputs)
+    return state, stats
 
 
 def _update_novelty(agent: Agent, env: AnyEnvironment, state: TrainState, transitions: Transition) -> PyTree:

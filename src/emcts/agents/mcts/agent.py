@@ -86,6 +86,7 @@ class Agent:
     schedule: UpdateSchedule
     evaluation: EvaluationConfig
     evaluation_planner: SearchPlanner
+    reuse_tree: bool = False
     data_parallel: DataParallel = SINGLE_DEVICE
 
     def __post_init__(self) -> None:

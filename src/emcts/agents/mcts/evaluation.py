@@ -9,10 +9,11 @@ from jaxtyping import Array, Int, PyTree
 from emcts.agents.mcts.agent import Agent
 from emcts.agents.mcts.planners import ExplorationParams, SearchOutput
 from emcts.agents.mcts.state import TrainState
+from emcts.agents.mcts.tree_reuse import ReusingPlayer
 from emcts.envs.base import FiniteEnvironment, GridEnvironment
 from emcts.models.evaluators import all_states
-from emcts.training.evaluation import EvaluationResult, play_episodes
-from emcts.training.learner import Maps, Policy, SimulatorRates
+from emcts.training.evaluation import EvaluationResult, Player, Policy, play_episodes
+from emcts.training.learner import Maps, SimulatorRates
 from emcts.training.log import evaluation_keys
 from emcts.types import Key
 
@@ -48,10 +49,15 @@ def search(
 def evaluate(
     agent: Agent, state: TrainState, key: Key, *, episodes: int, beta: float = 0.0
 ) -> EvaluationResult:
-    """Plays `episodes` as `policy` acts."""
+    """Plays `episodes` as `policy` acts; with `agent.reuse_tree`, searches go on in the tree of the last one."""
+    env = agent.env(state.env_params)
+    player: Policy | Player = policy(agent, state, beta=beta)
+    if agent.reuse_tree:
+        model = agent.world_model.planning_models(env, state.networks)(state.novelty)
+        player = ReusingPlayer(agent.evaluation_planner, model, beta)
     return play_episodes(
-        agent.env(state.env_params),
-        policy(agent, state, beta=beta),
+        env,
+        player,
         key,
         num_episodes=episodes,
         max_steps=agent.evaluation.max_steps,

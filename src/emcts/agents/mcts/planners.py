@@ -20,7 +20,8 @@ from emcts.search.tree import Tree
 from emcts.training.learner import ExplorationSchedule
 from emcts.types import Key, LoopFn, PolicyOutput, RecurrentState, Replaceable, Scalar, record
 
-SearchOutput = PolicyOutput[Tree[RecurrentState]]
+SearchTree = Tree[RecurrentState]
+SearchOutput = PolicyOutput[SearchTree]
 
 
 @record
@@ -77,6 +78,16 @@ class Planner(Protocol):
         self, key: Key, model: PlanningModel[PyTree], states: PyTree, params: ExplorationParams
     ) -> Plan: ...
 
+    def grow(
+        self,
+        key: Key,
+        model: PlanningModel[PyTree],
+        states: PyTree,
+        params: ExplorationParams,
+        tree: SearchTree | None,
+    ) -> tuple[Plan, SearchTree]:
+        """Plans by searches that go on in `tree`, and returns what became of it: of the same size, also without one."""
+
     def model_steps(self, num_actions: int) -> int:
         """Returns the number of model steps that planning for one state takes."""
 
@@ -104,14 +115,37 @@ class SearchPlanner(abc.ABC):
     ) -> Plan:
         return self.plan(self.search(key, model, states, params), params)
 
+    def grow(
+        self,
+        key: Key,
+        model: PlanningModel[PyTree],
+        states: PyTree,
+        params: ExplorationParams,
+        tree: SearchTree | None,
+    ) -> tuple[Plan, SearchTree]:
+        out = self.search(key, model, states, params, tree=tree, max_nodes=self.room)
+        return self.plan(out, params), out.search_tree
+
+    @property
+    def room(self) -> int:
+        """The nodes of a tree that lives on: for the simulations, and for as many nodes of the tree before."""
+        return 2 * self.num_simulations + 1
+
     def plan(self, out: SearchOutput, params: ExplorationParams) -> Plan:
         return _plan(out, out.action)
 
     @abc.abstractmethod
     def search(
-        self, key: Key, model: PlanningModel[PyTree], states: PyTree, params: ExplorationParams
+        self,
+        key: Key,
+        model: PlanningModel[PyTree],
+        states: PyTree,
+        params: ExplorationParams,
+        *,
+        tree: SearchTree | None = None,
+        max_nodes: int | None = None,
     ) -> SearchOutput:
-        """Runs the search."""
+        """Runs the search. With a `tree` it goes on from there."""
 
     def _run(
         self,
@@ -120,6 +154,9 @@ class SearchPlanner(abc.ABC):
         model: PlanningModel[PyTree],
         states: PyTree,
         params: ExplorationParams,
+        *,
+        tree: SearchTree | None,
+        max_nodes: int | None,
         **options: Scalar,
     ) -> SearchOutput:
         """Runs a search policy of the library on a model."""
@@ -138,6 +175,8 @@ class SearchPlanner(abc.ABC):
             invalid,
             loop_fn=self.loop_fn,
             beta=params.beta,
+            tree=tree,
+            max_nodes=max_nodes,
             **options,
         )
 
@@ -158,7 +197,14 @@ class Puct(SearchPlanner):
         return _plan(out, jnp.where(params.exploring, best, out.action))
 
     def search(
-        self, key: Key, model: PlanningModel[PyTree], states: PyTree, params: ExplorationParams
+        self,
+        key: Key,
+        model: PlanningModel[PyTree],
+        states: PyTree,
+        params: ExplorationParams,
+        *,
+        tree: SearchTree | None = None,
+        max_nodes: int | None = None,
     ) -> SearchOutput:
         return self._run(
             emcts.muzero_policy,
@@ -166,6 +212,8 @@ class Puct(SearchPlanner):
             model,
             states,
             params,
+            tree=tree,
+            max_nodes=max_nodes,
             dirichlet_fraction=self.dirichlet_fraction,
             dirichlet_alpha=self.dirichlet_alpha,
             temperature=self.temperature,
@@ -182,9 +230,25 @@ class Uct(SearchPlanner):
     c: float = 1.0
 
     def search(
-        self, key: Key, model: PlanningModel[PyTree], states: PyTree, params: ExplorationParams
+        self,
+        key: Key,
+        model: PlanningModel[PyTree],
+        states: PyTree,
+        params: ExplorationParams,
+        *,
+        tree: SearchTree | None = None,
+        max_nodes: int | None = None,
     ) -> SearchOutput:
-        return self._run(emcts.uct_policy, key, model, states, params, c=self.c * model.return_range)
+        return self._run(
+            emcts.uct_policy,
+            key,
+            model,
+            states,
+            params,
+            tree=tree,
+            max_nodes=max_nodes,
+            c=self.c * model.return_range,
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,7 +260,14 @@ class Gumbel(SearchPlanner):
     gumbel_scale: float = 1.0
 
     def search(
-        self, key: Key, model: PlanningModel[PyTree], states: PyTree, params: ExplorationParams
+        self,
+        key: Key,
+        model: PlanningModel[PyTree],
+        states: PyTree,
+        params: ExplorationParams,
+        *,
+        tree: SearchTree | None = None,
+        max_nodes: int | None = None,
     ) -> SearchOutput:
         return self._run(
             emcts.gumbel_muzero_policy,
@@ -204,6 +275,8 @@ class Gumbel(SearchPlanner):
             model,
             states,
             params,
+            tree=tree,
+            max_nodes=max_nodes,
             max_num_considered_actions=self.max_considered_actions,
             gumbel_scale=self.gumbel_scale,
         )
@@ -225,12 +298,39 @@ class UbeAtRoot:
         self, key: Key, model: PlanningModel[PyTree], states: PyTree, params: ExplorationParams
     ) -> Plan:
         search_key, score_key = jax.random.split(key)
-        plain = params.replace(beta=jnp.zeros_like(params.beta))
-        out = self.planner.search(search_key, model, states, plain)
+        out = self.planner.search(search_key, model, states, _without_beta(params))
+        return self._choose(score_key, model, states, params, out)
+
+    def grow(
+        self,
+        key: Key,
+        model: PlanningModel[PyTree],
+        states: PyTree,
+        params: ExplorationParams,
+        tree: SearchTree | None,
+    ) -> tuple[Plan, SearchTree]:
+        search_key, score_key = jax.random.split(key)
+        plain, room = _without_beta(params), self.planner.room
+        out = self.planner.search(search_key, model, states, plain, tree=tree, max_nodes=room)
+        return self._choose(score_key, model, states, params, out), out.search_tree
+
+    def _choose(
+        self,
+        score_key: Key,
+        model: PlanningModel[PyTree],
+        states: PyTree,
+        params: ExplorationParams,
+        out: SearchOutput,
+    ) -> Plan:
+        """Returns the plan of a search, with the action of the best score in episodes that explore."""
         root, step = model.root(states, policy_prior), model.recurrent_fn(policy_prior)
         scores = emcts.ube_root_scores(None, score_key, root, step, out.search_tree, beta=params.beta)
-        plan = self.planner.plan(out, plain)
+        plan = self.planner.plan(out, _without_beta(params))
         return plan.replace(action=jnp.where(params.exploring, jnp.argmax(scores, axis=-1), plan.action))
+
+
+def _without_beta(params: ExplorationParams) -> ExplorationParams:
+    return params.replace(beta=jnp.zeros_like(params.beta))
 
 
 def _plan(out: SearchOutput, action: Int[Array, "B"]) -> Plan:

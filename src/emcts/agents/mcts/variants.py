@@ -95,7 +95,18 @@ def compose(variant: Variant, task: Task, settings: AnySettings) -> MctsLearner:
         ),
         evaluation=task.evaluation(settings.evaluation),
         evaluation_planner=Gumbel(settings.search.simulations, gumbel_scale=0.0),
+        reuse_tree=_reuse(settings),
     )
+
+
+def _reuse(settings: AnySettings) -> bool:
+    outcomes = settings.search.outcomes
+    if settings.search.reuse and outcomes != 1:
+        raise ValueError(
+            f"search.reuse with search.outcomes {outcomes}: a tree with several outcomes of each action has no one "
+            "tree below it. Give --search.outcomes 1, or leave reuse out"
+        )
+    return settings.search.reuse
 
 
 PRIORITIES = {"value-error": value_error, "surprise": surprise}

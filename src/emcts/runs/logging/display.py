@@ -246,11 +246,14 @@ class LiveDisplay(LiveOutput, Display):
 
     @contextmanager
     def busy(self, doing: str, done: str | None = None) -> Iterator[None]:
-        self.activity, self.is_told = Activity(doing), done is not None or self.progress is None
+        self.activity = activity = Activity(doing)
+        self.is_told = done is not None or self.progress is None
         try:
             yield
         finally:
             self.activity = None
+        if done is not None:
+            self.message(f"{done} in {activity.seconds:.0f} s")
 
     def stopping(self, text: str) -> None:
         self.stop_text = text

@@ -95,6 +95,9 @@ class Corridor:
     def invalid_actions(self, states: Positions) -> Bool[Array, "B A"]:
         return jnp.zeros((*states.shape, 1), bool)
 
+    def stands_for(self, embeddings: Positions, states: Positions) -> Bool[Array, "B"]:
+        return embeddings == states
+
     def estimate(self, states: Positions) -> StateEstimate:
         ones = jnp.ones(states.shape)
         return StateEstimate(0 * ones[:, None], 0 * ones[:, None], 0 * ones, 0.09 * ones)

@@ -55,6 +55,9 @@ def test_the_exploration_target_has_no_illegal_actions() -> None:
         def invalid_actions(self, states: Any) -> Any:
             return jnp.broadcast_to(~legal, (*states.shape, 10))
 
+        def stands_for(self, embeddings: Any, states: Any) -> Any:
+            return embeddings == states
+
     search = Gumbel(6)
     reanalyse = Reanalyse(search, searched_value, SearchedEdgeUbe(), exploring=search, exploration_beta=1.0)
     searched = reanalyse.search(KEY, Model(), jnp.zeros(2))

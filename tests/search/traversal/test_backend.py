@@ -1,5 +1,7 @@
 """Rows of a batch are independent; jit, vmap and scan change nothing."""
 
+import subprocess
+import sys
 from typing import Any
 
 import jax
@@ -101,3 +103,23 @@ def test_scan_over_steps() -> None:
     for key, expected in zip(keys, actions, strict=True):
         states, action = one_step(states, key)
         np.testing.assert_array_equal(action, expected)
+
+
+def test_a_jax_without_the_triton_backend_searches_in_plain_jax() -> None:
+    program = """
+import sys
+sys.modules["jax.experimental.pallas.triton"] = None  # an import of it fails
+import jax.numpy as jnp, jax, emcts
+from emcts.envs import Subleq
+from emcts.search.traversal import backend
+backend._has_cuda = lambda: True
+assert backend.default_backend() is backend.PLAIN
+root = emcts.RootFnOutput(jnp.zeros((1, 2)), jnp.zeros(1), jnp.zeros(1))
+def model(params, key, action, state):
+    one = jnp.ones(1)
+    return emcts.RecurrentFnOutput(action * one, one, jnp.zeros((1, 2)), one), state
+print(emcts.uct_policy(None, jax.random.key(0), root, model, 4).action_weights)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "0.75" in done.stdout

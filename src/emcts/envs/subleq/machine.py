@@ -78,7 +78,7 @@ def _run_packed(
         run = partial(interpreter.run, instructions)
         return lax.cond(jnp.any(active), run, lambda _, same: same, examples, registers)
 
-    if any(device.platform == "gpu" for device in jax.devices()):
+    if packed.triton is not None and any(device.platform == "gpu" for device in jax.devices()):
         kernel = partial(packed.run_kernel, instructions)
         registers = lax.platform_dependent(packed_examples, registers, cuda=kernel, default=plain)
     else:

@@ -11,16 +11,22 @@ in plain JAX and in a Pallas kernel (`run_kernel`), which is why they use shifts
 """
 
 from functools import cache, partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
 from jaxtyping import Array, Bool, Int, UInt8, UInt32
 
 from emcts.envs.subleq.dialect import SLOTS
 from emcts.envs.subleq.interpreter import Carry, Interpreter, run_round
+
+triton: Any
+try:
+    from jax.experimental.pallas import triton
+except ImportError:  # JAX has announced that it will remove this backend: programs then run in plain JAX
+    triton = None
 
 ENDED = 13  # the addresses of machines that stopped: neither of the following,
 FAILED = 14  # a wrong output,

@@ -15,7 +15,7 @@ from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectio
 from emcts.search.traversal import fused, pallas, plain
 from emcts.search.traversal.merging import merge_under_vmap
 from emcts.search.traversal.plain import LeafEdge
-from emcts.search.traversal.program import MAX_ELEMENTS
+from emcts.search.traversal.program import MAX_ELEMENTS, plt
 from emcts.search.traversal.rules import BoundRule
 from emcts.search.traversal.traversal import SeparateTraversal, Traversal
 from emcts.search.tree import Tree
@@ -130,8 +130,12 @@ INTERPRETED_KERNELS = Backend(
 
 
 def default_backend() -> Backend:
-    """Returns the kernels if this process has an NVIDIA GPU, unless the environment variable `EMCTS_KERNELS` is 0."""
-    return KERNELS if _has_cuda() and os.environ.get("EMCTS_KERNELS", "1") != "0" else PLAIN
+    """Returns the kernels if this process has an NVIDIA GPU and JAX has Pallas's Triton backend.
+
+    The environment variable `EMCTS_KERNELS` set to 0 turns them off.
+    """
+    can_run = plt is not None and _has_cuda()
+    return KERNELS if can_run and os.environ.get("EMCTS_KERNELS", "1") != "0" else PLAIN
 
 
 @functools.cache

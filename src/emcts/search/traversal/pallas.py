@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton as plt
 from jaxtyping import Array, Int
 
 from emcts.search.backup import (
@@ -33,7 +32,7 @@ from emcts.search.backup import (
 from emcts.search.inputs import ModelStep, with_variances
 from emcts.search.outcomes import mean_over_outcomes, next_outcome, sum_over_outcomes
 from emcts.search.traversal.plain import LeafEdge
-from emcts.search.traversal.program import Program, Ref, Scalar, compiler_params, nodes_at_once
+from emcts.search.traversal.program import Program, Ref, Scalar, compiler_params, nodes_at_once, synchronise
 from emcts.search.traversal.rules import BoundRule, NodeStats
 from emcts.search.tree import Tree, score
 from emcts.types import Replaceable, record
@@ -129,11 +128,7 @@ def advance(
     interpret: bool = False,
 ) -> Work:
     """Writes the model's output for a leaf, averages it into all nodes above, and traverses to the next leaf."""
-    num_actions = work.tree.num_actions
-
-    def synchronise() -> None:
-        if not interpret:
-            plt.debug_barrier()  # what one thread wrote, another is about to read
+    num_actions, barrier = work.tree.num_actions, (lambda: None) if interpret else synchronise
 
     def kernel(
         step: ModelStep,
@@ -148,10 +143,10 @@ def advance(
             program.copy(source, (), target, (node,))
         arriving = _expand(program, work.tree, work.leaf, step, propagation)
         _back_up_path(program, work, arriving, propagation)
-        synchronise()
+        barrier()
         _select_on_path(program, work, descent.interior)
-        synchronise()
-        following = plt.load(simulation.at[jnp.int32(0)]) + 1  # a kernel cannot read an array without axes
+        barrier()
+        following = program.load_common(simulation) + 1  # a kernel cannot read an array without axes
         _way_down(program, work, descent, max_depth, num_simulations, following)
 
     return _call(kernel, (step, embedding, descent, simulation.reshape(1)), work, "emcts_advance", interpret)

@@ -6,8 +6,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton as plt
 from jaxtyping import Array, Int
+
+plt: Any
+try:
+    from jax.experimental.pallas import triton as plt
+except ImportError:  # JAX has announced that it will remove this backend: searches then run in plain JAX
+    plt = None
 
 MAX_ELEMENTS = 2**31 - 1  # offsets in a kernel are 32 bits wide
 COPIED_AT_ONCE = 1024
@@ -54,6 +59,10 @@ class Program:
         )
         return plt.load(ref.at[(self.batch, *at, entries)], mask=mask, other=0)
 
+    def load_common(self, ref: Ref) -> Array:
+        """Returns a number that all batch elements share."""
+        return plt.load(ref.at[jnp.int32(0)])
+
     def load_any(self, ref: Ref) -> Array:
         """Returns the number or the row of this batch element."""
         return self.load(ref) if ref.ndim == 1 else self.load_row(ref)
@@ -94,12 +103,17 @@ class Program:
             jax.lax.fori_loop(0, parts, part, None)
 
 
+def synchronise() -> None:
+    """Lets all threads of a program see what any of them wrote."""
+    plt.debug_barrier()
+
+
 def nodes_at_once(num_actions: int) -> int:
     """Returns at how many nodes a program evaluates a rule at the same time."""
     return max(1, min(32, SELECTED_AT_ONCE // pl.next_power_of_2(num_actions)))
 
 
-def compiler_params(num_actions: int) -> plt.CompilerParams:
+def compiler_params(num_actions: int) -> Any:
     """Chooses enough threads for a few actions each."""
     num_warps = min(8, max(1, pl.next_power_of_2(num_actions) // 128))
     return plt.CompilerParams(num_warps=num_warps, num_stages=1)

@@ -1,4 +1,4 @@
-"""Compares compilers for the kernels of a search, on the loop that a way down by rules is (docs/notes/pallas-backend.md).
+"""Compares compilers for the kernels of a search, on the loop that a way down is (docs/notes/pallas-backend.md).
 
 Each of many programs takes a number of steps: it loads a row of scores, and steps to the child of the largest. Needs an
 NVIDIA GPU: `python -m benchmarks.pallas_backends`. `jax_triton` is tried where it is installed.

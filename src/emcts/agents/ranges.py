@@ -38,7 +38,7 @@ class Range:
 
 POSITIVE, NOT_NEGATIVE, FRACTION = Range(0, above=True), Range(0), Range(0, 1)
 COUNT = Range(1)
-LEARNING_RATE = Range(0, 1)  # of Adam, which moves each weight by about this in an update; weights are of order 1
+LEARNING_RATE = Range(0, 1)  # of Adam, which moves each weight by about as much in an update
 RANGES: Mapping[str, Range] = {
     "steps": COUNT,
     "discount": FRACTION,

@@ -59,16 +59,21 @@ class Reporter:
             "simulator_steps_evaluation": episodes.length.astype(np.float64).sum(axis=1)
             * self.rates.evaluation,
         }
-        env_steps = int(counts.log.env_steps.numbers()[0])
-        return self._progress(counts, metrics, self._artifacts(rollout, env_steps))
+        return self._progress(counts, metrics, self._artifacts(rollout, _steps(counts.log)[0]))
+
+    def simulator_steps(self, env_steps: int, train_steps: int) -> dict[str, int]:
+        """Returns the simulator steps of each seed so far, by their purpose."""
+        iterations = train_steps // self.learner.schedule.updates
+        return {"acting": env_steps * self.rates.acting, "reanalyse": iterations * self.rates.reanalyse}
 
     def _progress(
         self, counts: Counts, metrics: dict[str, Any], artifacts: tuple[Artifact, ...] = ()
     ) -> Progress:
+        env_steps, train_steps = _steps(counts.log)
         return Progress(
-            env_steps=int(counts.log.env_steps.numbers()[0]),
-            train_steps=int(counts.log.train_steps.numbers()[0]),
-            simulator_steps=sum(self._simulator_steps(counts.log).values()),
+            env_steps=env_steps,
+            train_steps=train_steps,
+            simulator_steps=sum(self.simulator_steps(env_steps, train_steps).values()),
             metrics={
                 n: np.asarray(values, np.float64) for n, values in metrics.items() if values is not None
             },
@@ -90,7 +95,7 @@ class Reporter:
             "table_occupancy": counts.table_occupancy,
             **{
                 f"simulator_steps_{what}": np.full(len(self.seeds), steps)
-                for what, steps in self._simulator_steps(log).items()
+                for what, steps in self.simulator_steps(*_steps(log)).items()
             },
         }
 
@@ -109,12 +114,6 @@ class Reporter:
             "uncertainty": stds.reshape(seeds, -1).mean(axis=1),
         }
 
-    def _simulator_steps(self, log: TrainingLog) -> dict[str, int]:
-        """The simulator steps of each seed so far, by their purpose."""
-        env_steps, train_steps = (int(steps.numbers()[0]) for steps in (log.env_steps, log.train_steps))
-        iterations = train_steps // self.learner.schedule.updates
-        return {"acting": env_steps * self.rates.acting, "reanalyse": iterations * self.rates.reanalyse}
-
     def _artifacts(self, rollout: RolloutStats, env_steps: int) -> tuple[Artifact, ...]:
         """The successes of a chunk, each artifact of a seed once."""
         example = self.learner.env_factory.example
@@ -132,6 +131,11 @@ class Reporter:
                 made = example.artifact_record(arrays, f"step {when:,}")
                 found[same] = Artifact(self.seeds[seed], when, made.data, made.text, made.suffix)
         return tuple(found.values())
+
+
+def _steps(log: TrainingLog) -> tuple[int, int]:
+    """Returns the env steps and the train steps, which are the same for all seeds."""
+    return int(log.env_steps.numbers()[0]), int(log.train_steps.numbers()[0])
 
 
 def _or_nan(steps: Counter) -> Float[np.ndarray, "S"]:

@@ -54,7 +54,10 @@ def test_a_run_from_its_training_to_an_action(capsys: pytest.CaptureFixture[str]
     )
     assert (run.path, run.state) == (Path("runs/mine"), "finished")
     assert f"`emcts resume runs/mine --env-from {__name__}:Corridor --steps N`" in capsys.readouterr().out
-    assert [line["env_steps"] for line in run.metrics()] == [32, 32, 64, 64]
+    evaluated = [line for line in run.metrics() if "return" in line]
+    assert [line["env_steps"] for line in evaluated] == [32, 32, 64, 64]
+    early = [line for line in run.metrics() if "return" not in line]
+    assert all(line["env_steps"] < 32 and "train_steps" in line for line in early)
     assert [seed["seed"] for seed in run.summary()["seeds"]] == [3, 5]
     config = Folder.open(run.path).config()
     assert (config.environment, config.agent, config.settings["discount"]) == (
@@ -93,7 +96,9 @@ def test_a_run_from_its_training_to_an_action(capsys: pytest.CaptureFixture[str]
         agent.search(states, KEY)
     best = emcts.load("runs/mine", env=env, checkpoint="best")
     last = {
-        int(line["seed"]): line["return"] for line in run.metrics() if line["env_steps"] <= best.env_steps
+        int(line["seed"]): line["return"]
+        for line in run.metrics()
+        if "return" in line and line["env_steps"] <= best.env_steps
     }
     assert last[best.seed] == max(last.values())
     for wrong, message in (

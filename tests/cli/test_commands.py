@@ -34,7 +34,7 @@ def test_a_run_in_deep_sea_from_its_start_to_its_figure(capsys: pytest.CaptureFi
     main(["train", "deep-sea", "--agent", "e-az", "--seeds", "2", "--out", "runs/tiny", *tiny])
     assert "finished: 1,000 steps of each seed in runs/tiny" in capsys.readouterr().out
     folder = Folder.open(Path("runs/tiny"))
-    lines = folder.metrics.read()
+    lines = [line for line in folder.metrics.read() if "return" in line]
     assert [(line["seed"], line["env_steps"]) for line in lines] == [
         (seed, 100 * (k + 1)) for k in range(10) for seed in (0, 1)
     ]
@@ -94,7 +94,7 @@ def test_a_run_without_search(capsys: pytest.CaptureFixture[str]) -> None:
     folder = Folder.open(Path("runs/tiny"))
     assert Checkpoints(folder.checkpoints).steps()[-1] == 800
     assert json.loads(Path("runs/tiny/config.json").read_text())["settings"]["steps"] == 800
-    lines = folder.metrics.read()
+    lines = [line for line in folder.metrics.read() if "return" in line]
     assert [line["env_steps"] for line in lines[::2]] == list(range(100, 801, 100))
     assert {"loss", "loss_value", "uncertainty"} <= lines[-1].keys()
 

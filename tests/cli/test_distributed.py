@@ -1,12 +1,18 @@
 """The address that the coordinator of several processes listens on."""
 
 import socket
+from pathlib import Path
 from typing import Any
 
 import jax
 import pytest
 
 from emcts.cli.distributed import BIND, bind_address, join_process_group
+from emcts.cli.train import train
+from emcts.runs import process_group
+from emcts.runs.config import CheckpointSchedule, Config, plain
+from emcts.runs.folder import Folder
+from tests.runs.toy import ToyCatalogue, ToySettings, ToyTrainer
 
 
 @pytest.fixture
@@ -65,3 +71,26 @@ def test_a_name_that_only_this_machine_reaches_is_refused(monkeypatch: pytest.Mo
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     with pytest.raises(ValueError, match="node0 has no address here"):
         bind_address("node0:80")
+
+
+@pytest.mark.parametrize("process", [0, 1])
+@pytest.mark.usefixtures("toys")
+def test_a_run_that_fails_early_leaves_no_folder(monkeypatch: pytest.MonkeyPatch, process: int) -> None:
+    """The leader, which made it, removes it; another process leaves it alone."""
+
+    def fail(self: ToyTrainer) -> None:
+        raise ValueError("an early failure")
+
+    path = Path("runs/a")
+    if process:  # the leader has made it
+        config = Config(
+            "plain", "walker", None, (0, 1), plain(ToySettings().resolved()), CheckpointSchedule()
+        )
+        Folder.create(path, config, {})
+    monkeypatch.setattr(ToyTrainer, "init", fail)
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    monkeypatch.setattr(jax, "process_index", lambda: process)
+    monkeypatch.setattr(process_group, "broadcast_text", lambda text: str(path))
+    with pytest.raises(ValueError, match="an early failure"):
+        train(["plain", "--agent", "walker", "--seeds", "2", "--out", str(path)], ToyCatalogue())
+    assert path.exists() == bool(process)

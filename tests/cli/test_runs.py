@@ -289,7 +289,8 @@ def test_a_signal_stops_a_process_that_resume_continues(
     folder = Folder.open(Path("runs/x"))
     saved = Checkpoints(folder.checkpoints).steps()[-1]
     assert saved < 100_000
-    assert len(folder.metrics.read()) == 2 * (saved // 100)
+    early = [step for step in (25, 50) if step <= saved]
+    assert len(folder.metrics.read()) == 2 * (len(early) + saved // 100)
     if seconds > 1:
         assert saved < 100, "in the first chunk"
     main(["runs"])

@@ -18,9 +18,10 @@ import pytest
 from emcts.runs import pacing
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.config import CheckpointSchedule, Config, plain
+from emcts.runs.curves import has_curves
 from emcts.runs.drive import RunResult, drive
 from emcts.runs.files import DiskFull, write_atomically
-from emcts.runs.folder import Folder
+from emcts.runs.folder import Folder, status
 from emcts.runs.logging.display import Display, LineDisplay
 from emcts.runs.logging.maps import MapHistory
 from emcts.runs.logging.metrics import MetricsLine
@@ -30,6 +31,7 @@ from tests.runs.toy import CHUNK, ToyNovelty, ToySettings, ToyState, ToyTrainer
 
 SEEDS = (3, 5)
 EVERY_THREE = CheckpointSchedule(chunks=3)
+EARLY = (25, 50)  # steps of the first chunk after which metrics are reported
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,9 +118,9 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_finished_run_has_everything(whole: Folder) -> None:
     lines = whole.metrics.read()
-    assert [line["env_steps"] for line in lines if line["seed"] == 5] == list(range(100, 1001, 100))
-    assert "return" not in lines[0]
-    assert "return" in lines[2]
+    steps = [line["env_steps"] for line in lines if line["seed"] == 5]
+    assert steps == [*EARLY, *range(100, 1001, 100)]
+    assert ["return" in line for line in lines if line["seed"] == 5][:4] == [False, False, False, True]
     assert all("nan_step" not in line for line in lines)
     summary = whole.summary()
     assert summary["state"] == "finished"
@@ -176,7 +178,8 @@ def test_a_signal_in_a_chunk_stops_after_the_piece_and_resume_goes_on(
     )
     assert Checkpoints(folder.checkpoints).steps()[-1] == step
     assert folder.summary()["state"] == "stopped"
-    assert len(folder.metrics.read()) == 2 * (step // CHUNK), "a line is of a whole chunk"
+    early = [when for when in EARLY if when <= step]
+    assert len(folder.metrics.read()) == 2 * (len(early) + step // CHUNK)
     result, said = go(folder)
     assert said[0] == f"resumes from step {step}"
     assert_equal_runs(folder, whole)
@@ -200,6 +203,29 @@ def test_the_first_save_comes_soon_and_in_the_middle_of_a_chunk(
         go(folder, Watched(ToySettings(), SEEDS, 375, crash))
     assert Checkpoints(folder.checkpoints).steps() == [25, 50]
     assert go(folder)[1][0] == "resumes from step 50"
+    assert_equal_runs(folder, whole)
+
+
+def test_metrics_come_before_the_first_evaluation(tmp_path: Path, whole: Folder) -> None:
+    """A run that is killed in its first chunk has lines, which every reader takes, and which come once."""
+
+    def crash() -> None:
+        raise RuntimeError("crash")
+
+    folder = make(tmp_path / "run")
+    with pytest.raises(RuntimeError):
+        go(folder, Watched(ToySettings(), SEEDS, 75, crash))
+    early = timeless(folder.metrics)
+    assert early == timeless(whole.metrics)[: 2 * len(EARLY)]
+    assert all({"train_steps", "draw"} < set(line) and "return" not in line for line in early)
+    assert not has_curves(folder)
+    assert status(folder).mean_return is None
+    interrupted(folder, 75)
+    assert timeless(folder.metrics) == early
+    summary = folder.summary()
+    assert (summary["mean_final_return"], summary["seeds"][0]["env_steps"]) == (None, EARLY[-1])
+    assert status(folder).state == "stopped"
+    go(folder)
     assert_equal_runs(folder, whole)
 
 
@@ -318,7 +344,7 @@ def test_a_crash_before_the_first_checkpoint_starts_again(tmp_path: Path, whole:
     folder = make(tmp_path / "run")
     with pytest.raises(RuntimeError):
         go(folder, Watched(ToySettings(), SEEDS, 200, crash))
-    assert len(folder.metrics.read()) == 2
+    assert [line["env_steps"] for line in folder.metrics.read()][::2] == [*EARLY, 100]
     assert go(folder)[0].state == "finished"
     assert_equal_runs(folder, whole)
 

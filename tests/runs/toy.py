@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from emcts.registry import lookup
-from emcts.training.progress import Artifact, Piece, Progress
+from emcts.training.progress import Artifact, Piece, Progress, next_report
 from emcts.types import record
 
 CHUNK = 100  # env steps
@@ -89,18 +89,32 @@ class ToyTrainer:
     def run_piece(
         self, state: ToyState, chunk: ToyChunk, iterations: int
     ) -> tuple[ToyState, ToyChunk, Piece]:
-        done = int(chunk.done)
-        number = min(iterations, ITERATIONS - done)
+        done, is_first = int(chunk.done), int(state.env_steps[0]) < CHUNK
+        end = min(done + iterations, ITERATIONS, *[next_report(done)] * is_first)
+        number = end - done
         for _ in range(number):
             time.sleep(self.settings.chunk_seconds / ITERATIONS)
             state, chunk = _iterate(state, chunk, self.settings.optimiser.learning_rate)
         now, nan_at = int(state.env_steps[0]), self.settings.nan_at
         is_finite = nan_at is None or now < nan_at
-        return state, chunk, Piece(now, number, done + number == ITERATIONS, False, is_finite)
+        is_due = is_first and end == next_report(done) < ITERATIONS
+        return state, chunk, Piece(now, number, end == ITERATIONS, False, is_finite, is_due)
 
     def advance(self, state: ToyState) -> tuple[ToyState, Progress]:
-        state, chunk, _ = self.run_piece(state, self.begin_chunk(), ITERATIONS)
+        chunk, is_last = self.begin_chunk(), False
+        while not is_last:
+            state, chunk, piece = self.run_piece(state, chunk, ITERATIONS)
+            is_last = piece.is_last
         return self.end_chunk(state, chunk)
+
+    def report(self, state: ToyState, chunk: ToyChunk) -> Progress:
+        now, draws = int(state.env_steps[0]), np.asarray(chunk.draws, np.float64)[: int(chunk.done)]
+        metrics = {"draw": draws.mean(axis=0), **self._occupancy(now)}
+        return Progress(now, now // 10, metrics, simulator_steps=2**40 + 32 * now)
+
+    def _occupancy(self, now: int) -> dict[str, np.ndarray]:
+        places = self.settings.places
+        return {} if places is None else {"table_occupancy": np.full(len(self.seeds), now / places)}
 
     def end_chunk(self, state: ToyState, chunk: ToyChunk) -> tuple[ToyState, Progress]:
         steps, returns, discovered = jax.device_get(_report(state))
@@ -115,8 +129,7 @@ class ToyTrainer:
             "draw": np.asarray(chunk.draws, np.float64).mean(axis=0),
             "nan_step": _when(now, self.settings.nan_at, self.seeds, (self.seeds[-1],)),
         }
-        if self.settings.places is not None:
-            metrics["table_occupancy"] = np.full(len(self.seeds), now / self.settings.places)
+        metrics |= self._occupancy(now)
         artifacts = tuple(artifact(seed, now) for seed in self.seeds) if now % 200 == 0 else ()
         return state, Progress(now, now // 10, metrics, artifacts, simulator_steps=2**40 + 32 * now)
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from emcts.runs.checkpoints import Checkpoints
-from emcts.training.progress import Piece
-from tests.agents.tiny import assert_equal, assert_same_progress, in_pieces, restored, trainer
+from emcts.training.progress import Piece, Progress
+from tests.agents.tiny import assert_equal, assert_same_progress, in_pieces, restored, table, trainer
 
 AGENTS = ("bdqn", pytest.param("e-az", marks=pytest.mark.long), pytest.param("e-mz", marks=pytest.mark.long))
 
@@ -32,9 +32,10 @@ def test_the_lengths_of_pieces_change_nothing(agent: str) -> None:
 def test_a_piece_ends_where_learning_begins() -> None:
     one = trainer("deep-sea", "bdqn")
     warmup = one.learner.schedule.warmup_steps // one.learner.steps_per_iteration
-    state, _, (first, second) = in_pieces(one, one.init(), lambda: one.iterations_per_chunk)
-    assert (first.iterations, first.changes_pace, second.changes_pace) == (warmup - 1, True, False)
-    assert all(piece.is_finite for piece in (first, second))
+    state, _, pieces = in_pieces(one, one.init(), lambda: one.iterations_per_chunk)
+    pace = [piece.env_steps // one.learner.steps_per_iteration for piece in pieces if piece.changes_pace]
+    assert pace == [warmup - 1]
+    assert all(piece.is_finite for piece in pieces)
     assert len(in_pieces(one, state, lambda: one.iterations_per_chunk)[2]) == 1
 
 
@@ -76,18 +77,55 @@ def test_nothing_compiles_twice() -> None:
     before = len(compiled)
     for compile_now in one.compilations(state).values():
         compile_now()
-    assert len(compiled) == before + 2
+    assert len(compiled) == before + 3
+
+    def reported(state: Any, chunk: Any, piece: Piece) -> tuple[Any, Any]:
+        one.report(state, chunk)
+        return state, chunk
+
     for _ in range(2):
-        state, _, pieces = in_pieces(one, state, lambda: 33)
+        state, _, pieces = in_pieces(one, state, lambda: 33, reported)
         assert len(pieces) > 2
-    assert len(compiled) == before + 2
+    assert len(compiled) == before + 3
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_first_chunk_is_reported_before_it_is_evaluated(agent: str) -> None:
+    one = trainer("deep-sea", agent)
+    reports: list[Progress] = []
+
+    def reported(state: Any, chunk: Any, piece: Piece) -> tuple[Any, Any]:
+        if piece.is_report_due:
+            reports.append(one.report(state, chunk))
+        return state, chunk
+
+    state, whole, pieces = in_pieces(one, one.init(), lambda: 3, reported)
+    per_iteration, iterations = one.learner.steps_per_iteration, one.iterations_per_chunk
+    powers = [2**power for power in range(20) if 2**power < iterations]
+    assert [report.env_steps for report in reports] == [number * per_iteration for number in powers]
+    assert not any({"return", "length", "solved"} & set(report.metrics) for report in reports)
+    assert set(whole.metrics) - set(reports[-1].metrics) == {
+        "return",
+        "length",
+        "solved",
+        "simulator_steps_evaluation",
+    }
+    warmup = one.learner.schedule.warmup_steps
+    learned = [bool(np.isfinite(report.metrics["loss"]).all()) for report in reports]
+    assert learned == [report.env_steps >= warmup for report in reports]
+    assert [report.train_steps > 0 for report in reports] == learned
+    episodes = table([*reports, whole], "episodes")
+    assert (np.diff(episodes, axis=0) >= 0).all(), "they are of the chunk so far"
+    _, _, later = in_pieces(one, state, lambda: 3)
+    assert not any(piece.is_report_due for piece in later)
+    assert whole.env_steps == pieces[-1].env_steps
 
 
 def test_a_chunk_is_ended_once_and_whole() -> None:
     one = trainer("deep-sea", "bdqn")
     state, chunk, piece = one.run_piece(one.init(), one.begin_chunk(), 2)
-    assert (piece.iterations, piece.is_last) == (2, False)
-    with pytest.raises(ValueError, match="2 of 100 iterations of the chunk are done"):
+    assert (piece.iterations, piece.is_last) == (1, False)
+    with pytest.raises(ValueError, match="1 of 100 iterations of the chunk are done"):
         one.end_chunk(state, chunk)
-    with pytest.raises(ValueError, match="a piece of 0 iterations, of a chunk with 98 left"):
+    with pytest.raises(ValueError, match="a piece of 0 iterations, of a chunk with 99 left"):
         one.run_piece(state, chunk, 0)

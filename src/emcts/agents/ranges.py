@@ -38,6 +38,7 @@ class Range:
 
 POSITIVE, NOT_NEGATIVE, FRACTION = Range(0, above=True), Range(0), Range(0, 1)
 COUNT = Range(1)
+LEARNING_RATE = Range(0, 1)  # of Adam, which moves each weight by about as much in an update
 RANGES: Mapping[str, Range] = {
     "steps": COUNT,
     "discount": FRACTION,
@@ -61,7 +62,7 @@ RANGES: Mapping[str, Range] = {
     "novelty.rnd_width": COUNT,
     "novelty.ensemble_size": COUNT,
     "novelty.ensemble_prior": NOT_NEGATIVE,
-    "novelty.learning_rate": NOT_NEGATIVE,
+    "novelty.learning_rate": LEARNING_RATE,
     "novelty.adam_epsilon": POSITIVE,
     "novelty.power": POSITIVE,
     "novelty.saturation": POSITIVE,
@@ -77,7 +78,7 @@ RANGES: Mapping[str, Range] = {
     "replay.sequence": COUNT,
     "replay.priority_exponent": NOT_NEGATIVE,
     "replay.recent": NOT_NEGATIVE,
-    "optimiser.learning_rate": NOT_NEGATIVE,
+    "optimiser.learning_rate": LEARNING_RATE,
     "schedule.num_envs": COUNT,
     "schedule.rollout_length": COUNT,
     "schedule.updates": COUNT,

@@ -123,12 +123,11 @@ def train(arguments: Sequence[str], catalogue: Catalogue) -> None:
         return
     command = shlex.join(["emcts", "train", *arguments])
     folder = create_shared_folder(lambda: Folder.create_in(options.out, config, provenance(command)))
-    if (
-        not process_group.is_single()
-    ):  # what was found by trying the environment is the leader's in every process
-        stored = stored_settings(folder.config(), catalogue)
-        trainer = options.place(catalogue.trainer(environment, agent, stored, config.seeds))
-    with folder.discarded_on_error() if process_group.is_single() else nullcontext():
+    with folder.discarded_on_error() if process_group.is_leader() else nullcontext():
+        if not process_group.is_single():
+            # What was found by trying the environment is the leader's in every process.
+            stored = stored_settings(folder.config(), catalogue)
+            trainer = options.place(catalogue.trainer(environment, agent, stored, config.seeds))
         train_run(trainer, folder, command, options.loggers, stop)
 
 

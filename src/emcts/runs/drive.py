@@ -146,6 +146,8 @@ class DrivenRun:
             )
         length.update(piece, time.monotonic() - began)
         self.position, self.is_unsaved = Position(state, piece.env_steps, chunk), True
+        if piece.is_report_due:
+            self._write(self.trainer.report(state, chunk))
         if not piece.is_last:
             self._show(in_chunk=True)
         return piece
@@ -158,17 +160,20 @@ class DrivenRun:
             state, progress = self.trainer.end_chunk(self.position.state, self.position.chunk)
         self.evaluation_seconds = time.monotonic() - began
         self.position = Position(state, progress.env_steps)
-        before = self.writer.latest
-        self.writer.write(progress)
+        self._write(progress)
         self._show()
-        for warning in new_warnings(before, self.writer.latest, dict(flat(self.config.settings))):
-            self.display.message(warning)
         if (problem := _not_finite(self.trainer.seeds, progress)) is not None:
             kept = self.checkpoints.save_broken(state, progress.env_steps)
             return _broken(problem, kept, self.checkpoints)
         if process_group.broadcast(self.writer.wants_maps(progress.env_steps)):
             self.writer.write_maps(progress.env_steps, self.trainer.maps(state))
         return None
+
+    def _write(self, progress: Progress) -> None:
+        before = self.writer.latest
+        self.writer.write(progress)
+        for warning in new_warnings(before, self.writer.latest, dict(flat(self.config.settings))):
+            self.display.message(warning)
 
     def _show(self, in_chunk: bool = False) -> None:
         latest = {seed: self.writer.latest.get(seed, {}) for seed in self.trainer.seeds}

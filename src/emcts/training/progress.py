@@ -1,7 +1,8 @@
 """The interface between a run and its training: a state of all seeds that advances chunk by chunk.
 
 A chunk ends with an evaluation, and is what metrics are of. It runs in pieces of some iterations, between which a run
-can show its speed, save and stop; the results do not depend on the lengths of the pieces.
+can show its speed, save and stop; the results do not depend on the lengths of the pieces. In the first chunk, metrics
+of acting and learning are reported in the middle too.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,6 +52,15 @@ class Piece:
     is_last: bool  # the chunk can be ended
     changes_pace: bool  # the iterations after it take another time: they learn, and these did not
     is_finite: bool  # no loss was not finite, or exploded
+    is_report_due: bool = False  # of the chunk so far: before the first evaluation
+
+
+def next_report(done: int) -> int:
+    """Returns the iteration of the first chunk after which metrics are reported next: 1, 2, 4, 8 and so on.
+
+    Reports come soon and stay few, and at the same steps however often a run is interrupted.
+    """
+    return 1 << done.bit_length()
 
 
 @runtime_checkable
@@ -87,6 +97,9 @@ class Trainer(Protocol):
 
     def run_piece(self, state: PyTree, chunk: PyTree, iterations: int) -> tuple[PyTree, PyTree, Piece]:
         """Trains at most so many iterations of a chunk, and at least one. The given state and chunk are donated."""
+
+    def report(self, state: PyTree, chunk: PyTree) -> Progress:
+        """Returns the metrics of acting and learning in a chunk that has begun. Nothing is evaluated or changed."""
 
     def end_chunk(self, state: PyTree, chunk: PyTree) -> tuple[PyTree, Progress]:
         """Evaluates after the last piece of a chunk. The given state is donated."""

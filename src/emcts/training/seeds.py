@@ -15,17 +15,18 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jax.stages import Compiled, Wrapped
-from jaxtyping import Array, Bool, Float, Int32, PyTree, Shaped, UInt32
+from jaxtyping import Array, Bool, Float, Int32, PyTree, UInt32
 
-from emcts.counter import NEVER, Counter
-from emcts.envs.base import ArtifactEnvironment, is_on_host, simulator_errors
+from emcts.counter import Counter
+from emcts.envs.base import is_on_host, simulator_errors
 from emcts.training.data_parallel import AXIS, DataParallel
 from emcts.training.devices import SEEDS, DeviceLayout, best_layout
-from emcts.training.evaluation import POSITIVE_REWARD, EvaluationResult, episodes_solved
-from emcts.training.learner import Learner, Maps, RolloutStats, SimulatorRates, StateT, UpdateStats
+from emcts.training.evaluation import POSITIVE_REWARD, episodes_solved
+from emcts.training.learner import Learner, Maps, RolloutStats, StateT, UpdateStats
 from emcts.training.log import TrainingLog, evaluation_keys, first_time
 from emcts.training.loop import Metrics, empty_metrics, iteration, run_iterations
-from emcts.training.progress import Artifact, Piece, Progress
+from emcts.training.progress import Piece, Progress, next_report
+from emcts.training.reports import Counts, Evaluated, Reporter
 from emcts.types import Key, Replaceable, record
 
 Specs = PyTree  # of PartitionSpec
@@ -39,17 +40,6 @@ class Chunk(Replaceable):
 
     done: Int32[Array, ""]
     metrics: Metrics  # [K, S, ...]
-
-
-@record
-class Report(Replaceable):
-    """What the host reads after a chunk beside its metrics, for one seed."""
-
-    evaluation: EvaluationResult
-    solved: Float[Array, "..."]  # the fraction of the evaluation, NaN if the task cannot be solved
-    discovered: Shaped[Array, "..."] | None  # states
-    table_occupancy: Float[Array, "..."] | None
-    log: TrainingLog
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +84,7 @@ class SeedTrainer(Generic[StateT]):
 
     def compilations(self, state: StateT) -> Mapping[str, Callable[[], Compiled]]:
         def training() -> Compiled:
+            self._counts_so_far.lower(state, self.begin_chunk()).compile()
             return self._piece.lower(state, self.begin_chunk(), np.int32(0), *self._inputs(0)).compile()
 
         def evaluation() -> Compiled:
@@ -105,7 +96,7 @@ class SeedTrainer(Generic[StateT]):
         return self._begin()
 
     def run_piece(self, state: StateT, chunk: Chunk, iterations: int) -> tuple[StateT, Chunk, Piece]:
-        """A piece ends where learning begins: all of its iterations take the same time."""
+        """A piece ends where learning begins, so that its iterations take the same time, and where a report is due."""
         done, per_iteration = int(chunk.done), self.learner.steps_per_iteration
         if iterations < 1 or done == self.iterations_per_chunk:
             left = self.iterations_per_chunk - done
@@ -116,6 +107,9 @@ class SeedTrainer(Generic[StateT]):
         learning, progress = self._inputs(before // per_iteration - done)
         alike = int(np.cumprod(learning[done:] == learning[done]).sum())
         end = done + min(iterations, alike)
+        is_first = before == done * per_iteration
+        if is_first:
+            end = min(end, next_report(done))
         with simulator_errors(self.learner.env_factory.example):
             state, chunk, finite = self._piece(state, chunk, np.int32(end), learning, progress)
             is_finite = bool(np.all(jax.device_get(finite)))  # waits until the piece is done
@@ -125,8 +119,14 @@ class SeedTrainer(Generic[StateT]):
             is_last=end == self.iterations_per_chunk,
             changes_pace=end == done + alike < self.iterations_per_chunk,
             is_finite=is_finite,
+            is_report_due=is_first and end == next_report(done) < self.iterations_per_chunk,
         )
         return state, chunk, piece
+
+    def report(self, state: StateT, chunk: Chunk) -> Progress:
+        with simulator_errors(self.learner.env_factory.example):
+            rollout, update, counts, done = jax.device_get(self._counts_so_far(state, chunk))
+        return self._reporter.so_far(rollout, update, counts, int(done))
 
     def end_chunk(self, state: StateT, chunk: Chunk) -> tuple[StateT, Progress]:
         if (done := int(chunk.done)) != self.iterations_per_chunk:
@@ -135,7 +135,7 @@ class SeedTrainer(Generic[StateT]):
             )
         with simulator_errors(self.learner.env_factory.example):
             state, *results = self._evaluation(state, chunk)
-            return state, self._progress(*jax.device_get(results))
+            return state, self._reporter.whole(*jax.device_get(results))
 
     def advance(self, state: StateT) -> tuple[StateT, Progress]:
         chunk, is_last = self.begin_chunk(), False
@@ -205,8 +205,8 @@ class SeedTrainer(Generic[StateT]):
         return jax.jit(init, out_shardings=self.shardings)
 
     @functools.cached_property
-    def _rates(self) -> SimulatorRates:
-        return self.learner.simulator_rates
+    def _reporter(self) -> Reporter:
+        return Reporter(self.learner, self.seeds, self.learner.simulator_rates)
 
     @functools.cached_property
     def _env_steps(self) -> Callable[[TrainingLog], Counter]:
@@ -290,13 +290,31 @@ class SeedTrainer(Generic[StateT]):
             check_vma=False,
         )
 
-        def evaluation(state: StateT, chunk: Chunk) -> tuple[StateT, RolloutStats, UpdateStats, Report]:
-            state, report = evaluate(state)
-            metrics = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), chunk.metrics)
-            return state, metrics.rollout, metrics.update, report
+        def evaluation(
+            state: StateT, chunk: Chunk
+        ) -> tuple[StateT, RolloutStats, UpdateStats, Counts, Evaluated]:
+            state, (counts, evaluated) = evaluate(state)
+            return state, *_seeds_first(chunk.metrics), counts, evaluated
 
         replicated = NamedSharding(self.mesh, P())
-        return jax.jit(evaluation, out_shardings=(self.shardings, *[replicated] * 3), donate_argnums=(0,))
+        return jax.jit(evaluation, out_shardings=(self.shardings, *[replicated] * 4), donate_argnums=(0,))
+
+    @functools.cached_property
+    def _counts_so_far(self) -> Wrapped:
+        """Returns what the host reads in the middle of a chunk: no artifacts, and how many iterations are done."""
+        count = jax.shard_map(
+            jax.vmap(self._count_one),
+            mesh=self.mesh,
+            in_specs=(self._specs,),
+            out_specs=P(SEEDS),
+            check_vma=False,
+        )
+
+        def counts(state: StateT, chunk: Chunk) -> tuple[RolloutStats, UpdateStats, Counts, Int32[Array, ""]]:
+            metrics = chunk.metrics.replace(rollout=chunk.metrics.rollout.replace(artifact=None))
+            return *_seeds_first(metrics), count(state), chunk.done
+
+        return jax.jit(counts, out_shardings=NamedSharding(self.mesh, P()))
 
     @functools.cached_property
     def _maps(self) -> Callable[[StateT], Maps] | None:
@@ -345,7 +363,7 @@ class SeedTrainer(Generic[StateT]):
             return False
         return True
 
-    def _evaluate_one(self, state: StateT) -> tuple[StateT, Report]:
+    def _evaluate_one(self, state: StateT) -> tuple[StateT, tuple[Counts, Evaluated]]:
         learner = self._sharded
         config = learner.evaluation
         key = evaluation_keys(state).episodes
@@ -356,81 +374,17 @@ class SeedTrainer(Generic[StateT]):
         solved = jnp.float32(jnp.nan) if config.solved is None else config.solved(evaluation)
         log = state.log
         state = state.replace(log=log.replace(solved=first_time(log.solved, solved == 1, log.env_steps)))
-        counts = (learner.states_discovered(state), learner.table_occupancy(state))
-        return state, Report(evaluation, solved, *counts, state.log)
+        return state, (self._count_one(state), Evaluated(evaluation, solved))
 
-    def _progress(self, rollout: RolloutStats, update: UpdateStats, report: Report) -> Progress:
-        log, evaluation, losses = report.log, report.evaluation, update.losses
-        env_steps, train_steps = (int(steps.numbers()[0]) for steps in (log.env_steps, log.train_steps))
-        simulator_steps = self._simulator_steps(env_steps, train_steps)
-        evaluation_steps = evaluation.length.astype(np.float64).sum(axis=1) * self._rates.evaluation
-        metrics = {
-            "return": evaluation.episode_return.mean(axis=1),
-            "length": evaluation.length.mean(axis=1),
-            "solved": report.solved,
-            **self._rollout_metrics(rollout),
-            "first_reward_step": _or_nan(log.first_success),
-            "solved_step": _or_nan(log.solved),
-            "regret_step": _or_nan(log.low_regret),
-            "nan_step": _or_nan(log.not_finite),
-            "loss": _mean(update.total),
-            **{f"loss_{part.name}": _mean(getattr(losses, part.name)) for part in dataclasses.fields(losses)},
-            "clipped_targets": None if update.clipped_targets is None else _mean(update.clipped_targets),
-            "states_discovered": report.discovered,
-            "table_occupancy": report.table_occupancy,
-            **{
-                f"simulator_steps_{what}": np.full(len(self.seeds), steps)
-                for what, steps in simulator_steps.items()
-            },
-            "simulator_steps_evaluation": evaluation_steps,
-        }
-        return Progress(
-            env_steps=env_steps,
-            train_steps=train_steps,
-            simulator_steps=sum(simulator_steps.values()),
-            metrics={
-                n: np.asarray(values, np.float64) for n, values in metrics.items() if values is not None
-            },
-            artifacts=self._artifacts(rollout, env_steps),
-        )
+    def _count_one(self, state: StateT) -> Counts:
+        learner = self._sharded
+        return Counts(learner.states_discovered(state), learner.table_occupancy(state), state.log)
 
-    def _rollout_metrics(self, rollout: RolloutStats) -> dict[str, np.ndarray]:
-        """Metrics of the training episodes of a chunk. The uncertainty is that of exploring episodes, if any."""
-        seeds = len(self.seeds)
-        ended = rollout.ended.reshape(seeds, -1)
-        returns = np.where(ended, rollout.episode_return.reshape(seeds, -1), 0.0)
-        with np.errstate(invalid="ignore"):
-            train_return = returns.sum(axis=1) / np.where(ended.any(axis=1), ended.sum(axis=1), np.nan)
-        exploring = np.asarray(self.learner.exploration.exploring)
-        stds = rollout.value_std[..., exploring] if exploring.any() else rollout.value_std
-        return {
-            "train_return": train_return,
-            "episodes": ended.sum(axis=1).astype(np.float64),
-            "uncertainty": stds.reshape(seeds, -1).mean(axis=1),
-        }
 
-    def _simulator_steps(self, env_steps: int, train_steps: int) -> dict[str, int]:
-        """The simulator steps of each seed so far, by their purpose."""
-        iterations = train_steps // self.learner.schedule.updates
-        return {"acting": env_steps * self._rates.acting, "reanalyse": iterations * self._rates.reanalyse}
-
-    def _artifacts(self, rollout: RolloutStats, env_steps: int) -> tuple[Artifact, ...]:
-        """The successes of a chunk, each artifact of a seed once."""
-        example = self.learner.env_factory.example
-        if not isinstance(example, ArtifactEnvironment):
-            return ()
-        _, chunk, steps, num_envs = rollout.success.shape
-        first = env_steps - chunk * steps * num_envs
-        found: dict[tuple[int, bytes], Artifact] = {}
-        for index in map(tuple, np.argwhere(rollout.success)):
-            seed, iteration, step, env = index
-            arrays = jax.tree.map(lambda leaf, index=index: leaf[index], rollout.artifact)
-            same = (seed, b"".join(leaf.tobytes() for leaf in jax.tree.leaves(arrays)))
-            if same not in found:
-                when = first + int((iteration * steps + step) * num_envs + env) + 1
-                made = example.artifact_record(arrays, f"step {when:,}")
-                found[same] = Artifact(self.seeds[seed], when, made.data, made.text, made.suffix)
-        return tuple(found.values())
+def _seeds_first(metrics: Metrics) -> tuple[RolloutStats, UpdateStats]:
+    """Returns the metrics of a chunk, [K, S, ...], as [S, K, ...]."""
+    swapped = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), metrics)
+    return swapped.rollout, swapped.update
 
 
 def _spec(axis: int) -> P:
@@ -441,17 +395,3 @@ def _spec(axis: int) -> P:
 def _named(key: Key, name: str) -> Key:
     """A key that depends on a name, in the same way on every machine."""
     return jax.random.fold_in(key, jnp.uint32(zlib.crc32(name.encode())))
-
-
-def _or_nan(steps: Counter) -> Float[np.ndarray, "S"]:
-    numbers = steps.numbers()
-    return np.where(numbers == NEVER, np.nan, numbers.astype(np.float64))
-
-
-def _mean(values: Shaped[np.ndarray, "S K"] | Array) -> Float[np.ndarray, "S"]:
-    """The mean over a chunk's iterations. NaN means no update; a loss that is not finite is reported by `nan_step`."""
-    finite = np.isfinite(values)
-    with np.errstate(invalid="ignore"):
-        return np.where(finite, values, 0).sum(axis=1) / np.where(
-            finite.any(axis=1), finite.sum(axis=1), np.nan
-        )

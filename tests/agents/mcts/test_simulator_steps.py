@@ -167,7 +167,7 @@ def test_learned_models_use_no_simulator_unless_they_track_true_states() -> None
 def test_long_runs_are_counted_without_overflow() -> None:
     one = trainer("subleq", "e-az", (0,))
     rates = one.learner.simulator_rates
-    assert one._simulator_steps(2**40, 2**36) == {
+    assert one._reporter.simulator_steps(2**40, 2**36) == {
         "acting": 2**40 * rates.acting,
         "reanalyse": 2**36 // one.learner.schedule.updates * rates.reanalyse,
     }

@@ -1,7 +1,7 @@
 """Compares this machine's backend (kernels, on a GPU) with plain JAX: every rule, with masks, terminals and vmap."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -15,12 +15,15 @@ BATCH, SIMULATIONS, SEEDS = 64, 48, 3
 Search = Callable[[Any, emcts.Backend | None], emcts.Tree]
 
 
-def rows(batch: int = BATCH, simulations: int = SIMULATIONS) -> list[dict[str, Any]]:
-    """Returns for each rule the share of equal trees, and the largest difference of a std in those."""
+def rows(
+    batch: int = BATCH, simulations: int = SIMULATIONS, *, rules: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Returns for each rule, or those named, the share of equal trees and the largest difference of a std in those."""
     keys = jax.random.split(jax.random.key(2), SEEDS)
     sized = {
         name: functools.partial(search, batch=batch, simulations=simulations)
         for name, search in SEARCHES.items()
+        if not rules or name in rules
     }
     ours = {name: jax.vmap(lambda key, run=run: run(key, None)) for name, run in sized.items()}
     plain = {

@@ -88,7 +88,7 @@ CASES = (
 GROWTH = tuple(Case("PUCT", 32, 8, simulations) for simulations in (8, 32, 128, 512)) + tuple(
     Case("PUCT", batch, 8, 32) for batch in (8, 128, 2048)
 )
-SMOKE = (Case("PUCT", 4, 3, 4), Case("Gumbel", 4, 3, 4, model="mlp"))
+SMOKE = (Case("Gumbel", 4, 3, 4, model="mlp"),)
 EPISTEMIC_BAR = 1.2
 
 
@@ -218,7 +218,7 @@ def main(
     console = Console(width=max(Console().width, 130))
     cases = SMOKE if smoke else _chosen(rows)
     repeats, seconds = (2, 1.0) if smoke else (15, 6.0)
-    equal = equality.rows(batch=4, simulations=8) if smoke else equality.rows()
+    equal = equality.rows(batch=4, simulations=8, rules=["UCT"]) if smoke else equality.rows()
     console.print(_equality(equal))
     command = " ".join(["emcts bench search", *(["--rows", *rows] if rows else [])])
     result: dict[str, Any] = {**provenance(command), "cases": [], "equality": equal, "growth": []}

@@ -19,6 +19,7 @@ LOSSES = (
 )
 
 
+@pytest.mark.long
 def test_e_mz_solves_deep_sea() -> None:
     one = trainer("deep-sea", "e-mz")
     _, reports = advanced(one, one.init(), 10)
@@ -30,7 +31,11 @@ def test_e_mz_solves_deep_sea() -> None:
 
 @pytest.mark.parametrize(
     ("agent", "preset"),
-    [("e-mz", None), ("mz-ube", "anchored"), pytest.param("mz", None, marks=pytest.mark.long)],
+    [
+        ("e-mz", None),
+        pytest.param("mz-ube", "anchored", marks=pytest.mark.long),
+        pytest.param("mz", None, marks=pytest.mark.long),
+    ],
 )
 def test_a_resumed_training_equals_an_uninterrupted_one(
     agent: str, preset: str | None, tmp_path: Path
@@ -42,6 +47,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(
     assert np.all(table(reports, "loss_consistency") > 0)
 
 
+@pytest.mark.long
 def test_disagreement_vanishes_and_all_states_are_discovered() -> None:
     """With appendix B's rule on top, which makes the start more uncertain."""
     changes = {"novelty.kind": "ensemble", "novelty.ensemble_hidden": (32, 32), "model.beyond_known": True}

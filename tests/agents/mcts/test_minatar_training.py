@@ -11,6 +11,7 @@ from tests.agents.tiny import advanced, table, trainer
 HEADS = ("loss_value", "loss_policy", "loss_exploration", "loss_ube")
 
 
+@pytest.mark.long
 def test_minatar_trains() -> None:
     one = trainer("minatar-breakout", "e-az", (0,))
     _, reports = advanced(one, one.init(), 2)

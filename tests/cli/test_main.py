@@ -93,6 +93,8 @@ def test_ctrl_c_while_importing_is_one_line(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
+        # A shell starts what it runs in the background with Ctrl-C ignored, and so would these tests.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert (process.returncode, process.stderr) == (130, "emcts: interrupted\n")
 

@@ -67,7 +67,7 @@ def test_novelty_can_be_learned(novelty: str) -> None:
     np.testing.assert_allclose(reports[-1].metrics["return"], 0.99, atol=1e-4)
 
 
-@pytest.mark.parametrize("agent", ["e-az", "az-ube", "az"])
+@pytest.mark.parametrize("agent", ["e-az", "az-ube", pytest.param("az", marks=pytest.mark.long)])
 def test_a_resumed_training_equals_an_uninterrupted_one(agent: str, tmp_path: Path) -> None:
     reports = assert_resumes(trainer("deep-sea", agent), tmp_path)
     losses = ("loss", "loss_value", "loss_policy", "loss_ube", "loss_reward", "uncertainty")

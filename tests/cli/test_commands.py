@@ -108,6 +108,7 @@ def test_help_lists_the_presets_of_each_kind_of_agent(capsys: pytest.CaptureFixt
     assert "Bootstrapped DQN with randomised priors, which explores without planning" in printed
 
 
+@pytest.mark.long
 def test_programs_that_solve_a_task_are_kept() -> None:
     main(["train", "subleq", "--agent", "e-az", "--seeds", "2", "--out", "runs/words", *options(SUBLEQ)])
     folder = Folder.open(Path("runs/words"))

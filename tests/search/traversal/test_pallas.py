@@ -25,10 +25,12 @@ def search(policy: Any, backend: emcts.Backend, actions: int, key: Any, **option
 
 CASES = [
     (emcts.uct_policy, 5, {}),
-    (emcts.uct_policy, 2, {"max_depth": 2, "propagation": emcts.correlated}),
+    pytest.param(
+        emcts.uct_policy, 2, {"max_depth": 2, "propagation": emcts.correlated}, marks=pytest.mark.long
+    ),
     (emcts.muzero_policy, 3, {"dirichlet_fraction": 0.0}),
     (emcts.gumbel_muzero_policy, 6, {}),
-    (emcts.gumbel_muzero_policy, 1, {"propagation": emcts.correlated}),
+    pytest.param(emcts.gumbel_muzero_policy, 1, {"propagation": emcts.correlated}, marks=pytest.mark.long),
 ]
 
 
@@ -57,7 +59,7 @@ def test_same_trees_under_vmap() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(("policy", "actions", "options"), CASES[1:4])
+@pytest.mark.parametrize(("policy", "actions", "options"), [CASES[0], *CASES[2:4]])
 def test_kernels_lower_for_cuda(policy: Any, actions: int, options: dict[str, Any]) -> None:
     traced = jax.jit(lambda key: search(policy, KERNELS, actions, key, **options)).trace(jax.random.key(1))
     text = traced.lower(lowering_platforms=("cuda",)).as_text()

@@ -1,4 +1,4 @@
-"""The live server: it searches as the session does, tells what is wrong, and answers nobody else."""
+"""The live server: it searches as a `Session` does, tells what is wrong, and answers nobody else."""
 
 import json
 import threading

@@ -4,7 +4,7 @@ import dataclasses
 
 from emcts.inspect.document import Data, fitted
 from emcts.inspect.records import EVERYTHING, Limits
-from emcts.inspect.session import Move, Position, Session
+from emcts.inspect.session import EpisodePosition, Move, Session
 
 MAX_MOVES = 100
 
@@ -15,7 +15,7 @@ class Episode:
 
     session: Session
     moves: tuple[Move, ...]
-    end: Position
+    end: EpisodePosition
 
     @classmethod
     def play(cls, session: Session, max_moves: int = MAX_MOVES) -> "Episode":

@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from emcts.inspect.document import Data, write
 from emcts.inspect.episode import Episode
-from emcts.inspect.session import RULES, Move, Position, Session
+from emcts.inspect.session import RULES, EpisodePosition, Move, Session
 from emcts.types import JSON
 
 LOOPBACK = "127.0.0.1"
@@ -41,12 +41,12 @@ class Refused(ValueError):
 
 
 class Live:
-    """What the server knows: the session, and the positions that were reached from its start."""
+    """What the server knows: a `Session`, and the positions that were reached from its start."""
 
     def __init__(self, session: Session, episode: Episode) -> None:
         self.session = session
         self._lock = threading.Lock()  # one search at a time
-        self._positions: dict[tuple[int, ...], Position] = {(): session.begin()}
+        self._positions: dict[tuple[int, ...], EpisodePosition] = {(): session.begin()}
         reached: tuple[int, ...] = ()
         for move, position in zip(
             episode.moves, [*(m.position for m in episode.moves[1:]), episode.end], strict=True
@@ -113,7 +113,7 @@ class Live:
             raise Refused(f"{self.session.names(position.state)[action]} is not legal in this state.")
         return action
 
-    def _reach(self, actions: tuple[int, ...]) -> Position:
+    def _reach(self, actions: tuple[int, ...]) -> EpisodePosition:
         if actions not in self._positions:
             before = self._reach(actions[:-1])
             if len(self._positions) >= MOST_KEPT:

@@ -52,7 +52,7 @@ class Searched(Replaceable):
 
 
 @dataclasses.dataclass(frozen=True)
-class Position:
+class EpisodePosition:
     """A state of the episode, on the host, and what led to it."""
 
     state: PyTree
@@ -65,7 +65,7 @@ class Position:
 class Move:
     """A position, its searches, and what the agent does."""
 
-    position: Position
+    position: EpisodePosition
     searched: Searched
     betas: tuple[float, ...]
     acting: int  # which of the searches the agent acts by
@@ -134,22 +134,22 @@ class Session:
         """Whether searches have the prior of episodes that explore."""
         return self.explore and any(self.learner.exploration.exploring)
 
-    def begin(self) -> Position:
+    def begin(self) -> EpisodePosition:
         with simulator_errors(self.agent.env):
             state = jax.device_get(self._init(self._keys[0]))
-        return Position(state, 0.0, "")
+        return EpisodePosition(state, 0.0, "")
 
-    def step(self, position: Position, action: int, time: int) -> Position:
+    def step(self, position: EpisodePosition, action: int, time: int) -> EpisodePosition:
         with simulator_errors(self.agent.env):
             key = jax.random.fold_in(self._keys[1], time)
             state, outcome = jax.device_get(self._step(position.state, jnp.int32(action), key))
         over = "terminated" if outcome.terminated else "truncated" if outcome.truncated else ""
         reward = float(outcome.reward)
-        return Position(state, position.episode_return + reward, over, reward)
+        return EpisodePosition(state, position.episode_return + reward, over, reward)
 
     def move(
         self,
-        position: Position,
+        position: EpisodePosition,
         time: int,
         betas: Sequence[float] | None = None,
         rule: str = AS_AGENT,
@@ -170,7 +170,7 @@ class Session:
             action = int(self._plan(self.agent.state, key, position.state))
         return Move(position, searched, chosen, acting, action, rule)
 
-    def legal(self, position: Position) -> list[bool]:
+    def legal(self, position: EpisodePosition) -> list[bool]:
         return np.asarray(self._legal(position.state)).tolist()
 
     def names(self, state: PyTree) -> list[str]:
@@ -199,7 +199,7 @@ class Session:
             "choices": choices(records, [int(one) for one in move.searched.action], move.searched.growth),
         }
 
-    def describe_position(self, position: Position) -> dict[str, JSON]:
+    def describe_position(self, position: EpisodePosition) -> dict[str, JSON]:
         return {
             "picture": picture_of(self.agent.env, position.state),
             "labels": self.names(position.state),
@@ -249,7 +249,7 @@ class Session:
 
     @functools.cached_property
     def _keys(self) -> Key:
-        """Of the first state, the steps and the searches."""
+        """The keys of the first state, of the steps and of the searches."""
         return jax.random.split(jax.random.key(self.start), 3)
 
     @functools.cached_property

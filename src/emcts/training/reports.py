@@ -17,8 +17,8 @@ from emcts.types import Replaceable, record
 
 
 @record
-class Counts(Replaceable):
-    """Counts of one seed so far: those of its log, and of its novelty."""
+class SeedCounts(Replaceable):
+    """SeedCounts of one seed so far: those of its log, and of its novelty."""
 
     discovered: Shaped[Array, "..."] | None  # states
     table_occupancy: Float[Array, "..."] | None
@@ -26,7 +26,7 @@ class Counts(Replaceable):
 
 
 @record
-class Evaluated(Replaceable):
+class EvaluationStats(Replaceable):
     """The evaluation of one seed after a chunk."""
 
     episodes: EvaluationResult
@@ -41,13 +41,13 @@ class Reporter:
     seeds: tuple[int, ...]
     rates: SimulatorRates
 
-    def so_far(self, rollout: RolloutStats, update: UpdateStats, counts: Counts, done: int) -> Progress:
+    def so_far(self, rollout: RolloutStats, update: UpdateStats, counts: SeedCounts, done: int) -> Progress:
         """Returns what the first `done` iterations of a chunk did. Nothing was evaluated yet."""
         rollout, update = jax.tree.map(lambda leaf: leaf[:, :done], (rollout, update))
         return self._progress(counts, self._training_metrics(rollout, update, counts))
 
     def whole(
-        self, rollout: RolloutStats, update: UpdateStats, counts: Counts, evaluated: Evaluated
+        self, rollout: RolloutStats, update: UpdateStats, counts: SeedCounts, evaluated: EvaluationStats
     ) -> Progress:
         """Returns what a chunk did, with its evaluation and its artifacts."""
         episodes = evaluated.episodes
@@ -67,7 +67,7 @@ class Reporter:
         return {"acting": env_steps * self.rates.acting, "reanalyse": iterations * self.rates.reanalyse}
 
     def _progress(
-        self, counts: Counts, metrics: dict[str, Any], artifacts: tuple[Artifact, ...] = ()
+        self, counts: SeedCounts, metrics: dict[str, Any], artifacts: tuple[Artifact, ...] = ()
     ) -> Progress:
         env_steps, train_steps = _steps(counts.log)
         return Progress(
@@ -80,7 +80,9 @@ class Reporter:
             artifacts=artifacts,
         )
 
-    def _training_metrics(self, rollout: RolloutStats, update: UpdateStats, counts: Counts) -> dict[str, Any]:
+    def _training_metrics(
+        self, rollout: RolloutStats, update: UpdateStats, counts: SeedCounts
+    ) -> dict[str, Any]:
         log, losses = counts.log, update.losses
         return {
             **self._rollout_metrics(rollout),

@@ -26,7 +26,7 @@ from emcts.training.learner import Learner, Maps, RolloutStats, StateT, UpdateSt
 from emcts.training.log import TrainingLog, evaluation_keys, first_time
 from emcts.training.loop import Metrics, empty_metrics, iteration, run_iterations
 from emcts.training.progress import Piece, Progress, next_report
-from emcts.training.reports import Counts, Evaluated, Reporter
+from emcts.training.reports import EvaluationStats, Reporter, SeedCounts
 from emcts.types import Key, Replaceable, record
 
 Specs = PyTree  # of PartitionSpec
@@ -292,7 +292,7 @@ class SeedTrainer(Generic[StateT]):
 
         def evaluation(
             state: StateT, chunk: Chunk
-        ) -> tuple[StateT, RolloutStats, UpdateStats, Counts, Evaluated]:
+        ) -> tuple[StateT, RolloutStats, UpdateStats, SeedCounts, EvaluationStats]:
             state, (counts, evaluated) = evaluate(state)
             return state, *_seeds_first(chunk.metrics), counts, evaluated
 
@@ -310,7 +310,9 @@ class SeedTrainer(Generic[StateT]):
             check_vma=False,
         )
 
-        def counts(state: StateT, chunk: Chunk) -> tuple[RolloutStats, UpdateStats, Counts, Int32[Array, ""]]:
+        def counts(
+            state: StateT, chunk: Chunk
+        ) -> tuple[RolloutStats, UpdateStats, SeedCounts, Int32[Array, ""]]:
             metrics = chunk.metrics.replace(rollout=chunk.metrics.rollout.replace(artifact=None))
             return *_seeds_first(metrics), count(state), chunk.done
 
@@ -363,7 +365,7 @@ class SeedTrainer(Generic[StateT]):
             return False
         return True
 
-    def _evaluate_one(self, state: StateT) -> tuple[StateT, tuple[Counts, Evaluated]]:
+    def _evaluate_one(self, state: StateT) -> tuple[StateT, tuple[SeedCounts, EvaluationStats]]:
         learner = self._sharded
         config = learner.evaluation
         key = evaluation_keys(state).episodes
@@ -374,11 +376,11 @@ class SeedTrainer(Generic[StateT]):
         solved = jnp.float32(jnp.nan) if config.solved is None else config.solved(evaluation)
         log = state.log
         state = state.replace(log=log.replace(solved=first_time(log.solved, solved == 1, log.env_steps)))
-        return state, (self._count_one(state), Evaluated(evaluation, solved))
+        return state, (self._count_one(state), EvaluationStats(evaluation, solved))
 
-    def _count_one(self, state: StateT) -> Counts:
+    def _count_one(self, state: StateT) -> SeedCounts:
         learner = self._sharded
-        return Counts(learner.states_discovered(state), learner.table_occupancy(state), state.log)
+        return SeedCounts(learner.states_discovered(state), learner.table_occupancy(state), state.log)
 
 
 def _seeds_first(metrics: Metrics) -> tuple[RolloutStats, UpdateStats]:

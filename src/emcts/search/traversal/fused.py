@@ -15,10 +15,10 @@ from emcts.search.inputs import ModelStep
 from emcts.search.outcomes import mark_equal_draws
 from emcts.search.traversal import pallas, plain
 from emcts.search.traversal.merging import merge_under_vmap
-from emcts.search.traversal.pallas import Descent, NextEdges, Path, Work
 from emcts.search.traversal.plain import LeafEdge
 from emcts.search.traversal.program import MAX_ELEMENTS
 from emcts.search.traversal.rules import BoundRule, stats_of_children
+from emcts.search.traversal.work import Descent, NextEdges, Path, Work
 from emcts.search.tree import Tree
 from emcts.types import Key, MaybeArray, RecurrentState
 

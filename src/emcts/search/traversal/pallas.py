@@ -34,58 +34,15 @@ from emcts.search.outcomes import mean_over_outcomes, next_outcome, sum_over_out
 from emcts.search.traversal.plain import LeafEdge
 from emcts.search.traversal.program import Program, Ref, Scalar, compiler_params, nodes_at_once, synchronise
 from emcts.search.traversal.rules import BoundRule, NodeStats
+from emcts.search.traversal.work import Descent, Work
 from emcts.search.tree import Tree, score
-from emcts.types import Replaceable, record
 
 BACKED_UP_AT_ONCE = 32  # nodes, one for each thread of a warp
 
 RecordT = TypeVar("RecordT", "Work", Tree[object])
 
 
-@record
-class NextEdges:
-    """The edge that the interior rule selects next at each node: its entry of `children_index`, and where it leads.
-
-    `child` is the node to go on at, `Tree.UNVISITED`, or `ended` of a node to evaluate again.
-    """
-
-    entry: Int[Array, "B N"]
-    child: Int[Array, "B N"]
-
-
-@record
-class Path:
-    """The nodes of a simulation from the root to its leaf, and how many edges lie between."""
-
-    nodes: Int[Array, "B N"]
-    length: Int[Array, "B"]
-
-
-@record
-class Work(Replaceable):
-    """What a search with kernels keeps between two evaluations of the model.
-
-    `tree` has no embeddings. `embeddings` are those of all nodes, one row of numbers each, and `embedding` are the rows
-    of the leaf's parent.
-    """
-
-    tree: Tree[object]
-    next_edges: NextEdges
-    path: Path
-    leaf: LeafEdge
-    embeddings: tuple[Array, ...]  # [B, N, E] each
-    embedding: tuple[Array, ...]  # [B, E] each
-
-
-class Descent(NamedTuple):
-    """What the way down reads: the rules, how deep it may go, and the first node that the search adds."""
-
-    root: BoundRule
-    interior: BoundRule
-    first: Int[Array, "B"]
-
-
-class State(NamedTuple):
+class DescentState(NamedTuple):
     """The position of a simulation on its way down: an edge of a node, at a depth."""
 
     node: Scalar
@@ -228,14 +185,14 @@ def _way_down(
     zero = jnp.int32(0)
     root = _select(program, work, zero, zero, _load_rule(program, descent.root, last), beta)
 
-    def follow(state: State) -> State:
+    def follow(state: DescentState) -> DescentState:
         program.store(work.path.nodes, state.child, state.depth)
-        return State(state.child, program.load(work.next_edges.child, state.child), state.depth + 1)
+        return DescentState(state.child, program.load(work.next_edges.child, state.child), state.depth + 1)
 
     end = lax.while_loop(
         lambda state: (state.child >= 0) & (state.depth < deepest),
         follow,
-        State(0 * root.child, root.child, 1 + 0 * root.child),  # a loop in Triton carries no constants
+        DescentState(0 * root.child, root.child, 1 + 0 * root.child),  # a loop in Triton carries no constants
     )
     entry = jnp.where(end.depth == 1, root.entry, program.load(work.next_edges.entry, end.node))
     new_node = program.load(descent.first) + last
@@ -370,7 +327,7 @@ def _back_up_path(program: Program, work: Work, arriving: Return, propagation: P
     def part(chunk: _Chunk) -> _Chunk:
         positions = chunk.length - 1 - lanes
         exists = positions >= 0
-        # Lanes above the root read the leaf: interpreted, a masked store writes back what was there.
+        # What lies above the root reads the leaf: interpreted, a masked store writes back what was there.
         nodes = program.load_at(work.path.nodes, jnp.where(exists, positions, length))
         running, edge = jax.tree.map(lambda ref: program.load_at(ref, nodes), (fields.running, fields.edge))
 

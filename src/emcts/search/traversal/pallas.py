@@ -51,10 +51,8 @@ class DescentState(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """What a rule selects at a node: the action, the outcome to visit, its entry, and where it leads."""
+    """The edge that a rule selects at a node: its entry of `children_index`, and where it leads."""
 
-    action: Array
-    outcome: Array
     entry: Array
     child: Array
 
@@ -63,11 +61,13 @@ def begin(
     work: Work, descent: Descent, *, max_depth: int, num_simulations: int, interpret: bool = False
 ) -> Work:
     """Traverses trees by the rules to the first leaf of a search, and reads the embedding of its parent."""
-    num_actions = work.tree.num_actions
+    num_actions, barrier = work.tree.num_actions, (lambda: None) if interpret else synchronise
 
     def kernel(descent: Descent, work: Work) -> None:
-        program = Program(num_actions)
-        _way_down(program, work, descent, max_depth, num_simulations, jnp.int32(0))
+        program, first = Program(num_actions), jnp.int32(0)
+        _select_at_root(program, work, descent.root, first)
+        barrier()
+        _way_down(program, work, descent, max_depth, num_simulations, first)
 
     return _call(kernel, (descent,), work, "emcts_simulate", interpret)
 
@@ -86,6 +86,7 @@ def advance(
 ) -> Work:
     """Writes the model's output for a leaf, averages it into all nodes above, and traverses to the next leaf."""
     num_actions, barrier = work.tree.num_actions, (lambda: None) if interpret else synchronise
+    at_once = nodes_at_once(num_actions, work.leaf.action.shape[0])
 
     def kernel(
         step: ModelStep,
@@ -95,15 +96,14 @@ def advance(
         work: Work,
     ) -> None:
         program = Program(num_actions)
-        node = program.load(work.leaf.next_node_index)
-        for source, target in zip(embedding, work.embeddings, strict=True):
-            program.copy(source, (), target, (node,))
-        arriving = _expand(program, work.tree, work.leaf, step, propagation)
-        _back_up_path(program, work, arriving, propagation)
-        barrier()
-        _select_on_path(program, work, descent.interior)
-        barrier()
         following = program.load_common(simulation) + 1  # a kernel cannot read an array without axes
+        length = program.load(work.path.length)
+        arriving = _expand(program, work.tree, work.leaf, step, propagation, (embedding, work.embeddings))
+        _back_up_path(program, work, length, arriving, propagation)
+        barrier()
+        last = jnp.minimum(following, num_simulations - 1)
+        _select_on_path(program, work, descent, last, length, at_once)
+        barrier()
         _way_down(program, work, descent, max_depth, num_simulations, following)
 
     return _call(kernel, (step, embedding, descent, simulation.reshape(1)), work, "emcts_advance", interpret)
@@ -174,16 +174,14 @@ def _way_down(
     num_simulations: int,
     simulation: Scalar,
 ) -> None:
-    """Selects actions from the root down to the leaf of a simulation, and stores it.
+    """Follows the selected edges from the root down to the leaf of a simulation, and stores it.
 
-    There is none after the last simulation: the rule is asked at the root alone then.
+    There is none after the last simulation: only the root's edge is followed then.
     """
     is_needed = (simulation < num_simulations).astype(jnp.int32)  # Triton selects no two constants
     deepest = 1 + (max_depth - 1) * is_needed
-    last = jnp.minimum(simulation, num_simulations - 1)
-    beta = program.load(work.tree.beta)
-    zero = jnp.int32(0)
-    root = _select(program, work, zero, zero, _load_rule(program, descent.root, last), beta)
+    new_node = program.load(descent.first) + jnp.minimum(simulation, num_simulations - 1)
+    child = program.load(work.next_edges.child, jnp.int32(Tree.ROOT_INDEX))
 
     def follow(state: DescentState) -> DescentState:
         program.store(work.path.nodes, state.child, state.depth)
@@ -192,21 +190,20 @@ def _way_down(
     end = lax.while_loop(
         lambda state: (state.child >= 0) & (state.depth < deepest),
         follow,
-        DescentState(0 * root.child, root.child, 1 + 0 * root.child),  # a loop in Triton carries no constants
+        DescentState(0 * child, child, 1 + 0 * child),  # a loop in Triton carries no constants
     )
-    entry = jnp.where(end.depth == 1, root.entry, program.load(work.next_edges.entry, end.node))
-    new_node = program.load(descent.first) + last
+    entry = program.load(work.next_edges.entry, end.node)
     leaf = jnp.where(
         end.child >= 0, end.child, jnp.where(end.child == Tree.UNVISITED, new_node, ended(end.child))
     )
+    for source, target in zip(work.embeddings, work.embedding, strict=True):
+        program.copy(source, (end.node,), target, ())
     program.store(work.path.nodes, leaf, end.depth)
     program.store(work.path.length, end.depth)
     program.store(work.leaf.parent_index, end.node)
     program.store(work.leaf.action, lax.rem(entry, jnp.int32(program.num_actions)))
     program.store(work.leaf.outcome, lax.div(entry, jnp.int32(program.num_actions)))
     program.store(work.leaf.next_node_index, leaf)
-    for source, target in zip(work.embeddings, work.embedding, strict=True):
-        program.copy(source, (end.node,), target, ())
 
 
 def ended(node: Array) -> Array:
@@ -214,29 +211,54 @@ def ended(node: Array) -> Array:
     return Tree.UNVISITED - 1 - node
 
 
-def _select_on_path(program: Program, work: Work, interior: BoundRule) -> None:
-    """Evaluates the interior rule at all nodes of a path below the root, several at once."""
-    rule, beta = _load_rule(program, interior, jnp.int32(0)), program.load(work.tree.beta)
-    length = program.load(work.path.length)
-    at_once = nodes_at_once(program.num_actions)
+def _select_at_root(program: Program, work: Work, root: BoundRule, simulation: Scalar) -> None:
+    zero = jnp.int32(0)
+    rule, beta = _load_rule(program, root, simulation), program.load(work.tree.beta)
+    selected = _select(program, work, zero, zero, rule, beta)
+    program.store(work.next_edges.entry, selected.entry, zero)
+    program.store(work.next_edges.child, selected.child, zero)
+
+
+def _select_on_path(
+    program: Program, work: Work, descent: Descent, simulation: Scalar, length: Scalar, at_once: int
+) -> None:
+    """Evaluates the rules at all nodes of a path, several at once, and keeps which edges they select.
+
+    A root with a rule of its own is evaluated by itself.
+    """
+    is_like_others = jax.tree.structure(descent.root) == jax.tree.structure(descent.interior)
+    if not is_like_others:
+        _select_at_root(program, work, descent.root, simulation)
+    at_interior = _load_rule(program, descent.interior, simulation)
+    at_root = _load_rule(program, descent.root, simulation) if is_like_others else at_interior
+    beta = program.load(work.tree.beta)
     lanes = lax.broadcasted_iota(jnp.int32, (at_once,), 0)
 
     def part(first: Scalar) -> Scalar:
-        depths = first + lanes
-        exists = depths <= length
-        nodes = program.load_at(work.path.nodes, depths, mask=exists)
-        selected = _select(program, work, nodes, depths, rule, beta)
-        program.store_at(work.next_edges.entry, selected.entry, nodes, mask=exists)
-        program.store_at(work.next_edges.child, selected.child, nodes, mask=exists)
+        depths = jnp.minimum(first + lanes, length)  # the leaf, once more, where there is no further node
+        nodes = program.load_at(work.path.nodes, depths)
+
+        def rule_at(depth: Scalar) -> BoundRule:
+            return jax.tree.map(
+                lambda root, other: other if root is other else jnp.where(depth == 0, root, other),
+                at_root,
+                at_interior,
+            )
+
+        rules = jax.vmap(rule_at)(depths)
+        selected = _select(program, work, nodes, depths, rules, beta)
+        program.store_at(work.next_edges.entry, selected.entry, nodes)
+        program.store_at(work.next_edges.child, selected.child, nodes)
         return first + at_once
 
-    lax.while_loop(lambda first: first <= length, part, jnp.minimum(length, 1))
+    start = 0 * length if is_like_others else jnp.minimum(length, 1)
+    lax.while_loop(lambda first: first <= length, part, start)
 
 
 def _select(
-    program: Program, work: Work, nodes: Array, depths: Array, rule: BoundRule, beta: Array
+    program: Program, work: Work, nodes: Array, depths: Array, rules: BoundRule, beta: Array
 ) -> Selection:
-    """Evaluates a rule at a node, or at several."""
+    """Evaluates a rule at a node, or at several, each with inputs of its own."""
     tree = work.tree
     children = program.rows_of_outcomes(tree.children_index, nodes, tree.num_outcomes, absent=Tree.UNVISITED)
 
@@ -257,18 +279,18 @@ def _select(
         raw_value=score(number(tree.raw_values), number(tree.raw_value_stds), beta),
     )
 
-    def select(stats: NodeStats, depth: Array) -> tuple[Array, Array]:
+    def select(
+        rule: BoundRule, stats: NodeStats, depth: Array, children: list[Array]
+    ) -> tuple[Array, list[Array], Array]:
         action = rule.select(stats._replace(mask=program.mask), depth)
-        return action, program.pick(stats.visits, action)
+        return action, [program.pick(row, action) for row in children], program.pick(stats.visits, action)
 
-    action, visits_of_action = (jax.vmap(select) if nodes.ndim else select)(stats, depths)
-
-    entries = [k * program.num_actions + action for k in range(tree.num_outcomes)]
-    selected = [program.load_at(tree.children_index, nodes, entry) for entry in entries]
-    outcome, child = next_outcome(selected, visits_of_action)
+    at_nodes = jax.vmap(select) if nodes.ndim else select
+    action, entries, visits_of_action = at_nodes(rules, stats, depths, children)
+    outcome, child = next_outcome(entries, visits_of_action)
     discount = program.load_at(tree.edge_discounts, jnp.maximum(child, 0))
     child = jnp.where((child >= 0) & (discount == 0), ended(child), child)
-    return Selection(action, outcome, outcome * program.num_actions + action, child)
+    return Selection(outcome * program.num_actions + action, child)
 
 
 def loadable(bound: BoundRule) -> BoundRule:
@@ -294,20 +316,32 @@ def _load_rule(program: Program, refs: BoundRule, simulation: Scalar) -> BoundRu
 
 
 def _expand(
-    program: Program, tree: Tree[object], leaf: LeafEdge, step: ModelStep, propagation: Propagation
+    program: Program,
+    tree: Tree[object],
+    edge: LeafEdge,
+    step: ModelStep,
+    propagation: Propagation,
+    embeddings: tuple[Sequence[Ref], Sequence[Ref]] = ((), ()),
 ) -> Return:
-    """Writes the model's output to the leaf, and returns what is backed up to its parent."""
-    fields, node = NodeFields.of(tree), program.load(leaf.next_node_index)
-    parent, action = program.load(leaf.parent_index), program.load(leaf.action)
-    running = jax.tree.map(lambda ref: program.load(ref, node), fields.running)
-    reward = program.load(fields.edge.edge_rewards, node)
+    """Writes the model's output to the leaf, its embeddings too, and returns what is backed up to its parent.
+
+    What does not depend on each other is loaded before anything is stored.
+    """
+    fields, leaf = NodeFields.of(tree), jax.tree.map(program.load, edge)
+    node = leaf.next_node_index
     evaluation = with_variances(jax.tree.map(program.load_any, step))
+    running, reward = jax.tree.map(
+        lambda ref: program.load(ref, node), (fields.running, fields.edge.edge_rewards)
+    )
+    for source, target in zip(*embeddings, strict=True):
+        program.copy(source, (), target, (node,))
     new, arriving = evaluate(running, reward, evaluation, propagation)
     jax.tree.map(lambda ref, number: program.store(ref, number, node), fields, new)
-    program.store(tree.parents, parent, node)
-    program.store(tree.action_from_parent, action, node)
+    program.store(tree.parents, leaf.parent_index, node)
+    program.store(tree.action_from_parent, leaf.action, node)
     program.store_row(tree.children_prior_logits, evaluation.prior_logits, node)
-    program.store(tree.children_index, node, parent, program.load(leaf.outcome) * tree.num_actions + action)
+    entry = leaf.outcome * tree.num_actions + leaf.action
+    program.store(tree.children_index, node, leaf.parent_index, entry)
     return arriving
 
 
@@ -318,11 +352,12 @@ class _Chunk(NamedTuple):
     arriving: Return
 
 
-def _back_up_path(program: Program, work: Work, arriving: Return, propagation: Propagation) -> None:
+def _back_up_path(
+    program: Program, work: Work, length: Scalar, arriving: Return, propagation: Propagation
+) -> None:
     """Averages a return into all nodes of a path above its leaf, from the leaf's parent on, many at once."""
     fields = NodeFields.of(work.tree)
     lanes = lax.broadcasted_iota(jnp.int32, (BACKED_UP_AT_ONCE,), 0)
-    length = program.load(work.path.length)
 
     def part(chunk: _Chunk) -> _Chunk:
         positions = chunk.length - 1 - lanes

@@ -16,9 +16,8 @@ except ImportError:  # JAX has announced that it will remove this backend: searc
 
 MAX_ELEMENTS = 2**31 - 1  # offsets in a kernel are 32 bits wide
 COPIED_AT_ONCE = 1024
-SELECTED_AT_ONCE = (
-    64  # entries of rows: with more, a kernel takes registers from the batch elements beside it
-)
+# Entries of rows: with more, a kernel takes registers from the batch elements beside it. In a small batch none wait.
+SELECTED_AT_ONCE, SELECTED_AT_ONCE_IN_SMALL_BATCHES, SMALL_BATCH = 64, 256, 1024
 
 Ref = Any  # a reference to an array in device memory
 Scalar = Int[Array, ""]
@@ -46,7 +45,7 @@ class Program:
         """Returns a number of each of several nodes, or of one; 0 where `mask` is False."""
         return plt.load(ref.at[(self.batch, *index)], mask=mask, other=None if mask is None else 0)
 
-    def store_at(self, ref: Ref, values: Array, *index: Array, mask: Array) -> None:
+    def store_at(self, ref: Ref, values: Array, *index: Array, mask: Array | None = None) -> None:
         plt.store(ref.at[(self.batch, *index)], values, mask=mask)
 
     def load_row(self, ref: Ref, *node: Array, start: int = 0) -> Array:
@@ -108,9 +107,11 @@ def synchronise() -> None:
     plt.debug_barrier()
 
 
-def nodes_at_once(num_actions: int) -> int:
+def nodes_at_once(num_actions: int, batch_size: int) -> int:
     """Returns at how many nodes a program evaluates a rule at the same time."""
-    return max(1, min(32, SELECTED_AT_ONCE // pl.next_power_of_2(num_actions)))
+    is_small = batch_size <= SMALL_BATCH
+    entries = SELECTED_AT_ONCE_IN_SMALL_BATCHES if is_small else SELECTED_AT_ONCE
+    return max(1, min(32, entries // pl.next_power_of_2(num_actions)))
 
 
 def compiler_params(num_actions: int) -> Any:

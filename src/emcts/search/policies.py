@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from emcts.search import inputs
 from emcts.search.backup import Propagation, independent
+from emcts.search.dirichlet import dirichlet
 from emcts.search.qtransforms import qtransform_by_parent_and_siblings, qtransform_completed_by_mix_value
 from emcts.search.reuse import room_for, visits_before
 from emcts.search.search import search
@@ -226,7 +227,7 @@ def add_dirichlet_noise(
     if isinstance(fraction, int | float) and fraction == 0:
         return _log(jax.nn.softmax(logits))
     batch_size, num_actions = logits.shape
-    noise = jax.random.dirichlet(rng_key, jnp.full([num_actions], alpha, float), shape=(batch_size,))
+    noise = dirichlet(rng_key, alpha, (batch_size, num_actions))
     return _log((1 - fraction) * jax.nn.softmax(logits) + fraction * noise.astype(logits.dtype))
 
 

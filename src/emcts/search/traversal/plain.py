@@ -15,7 +15,7 @@ from emcts.search.backup import EdgeModel, NodeFields, Propagation, Return, Runn
 from emcts.search.inputs import ModelStep, with_variances
 from emcts.search.outcomes import next_outcome
 from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectionFn
-from emcts.search.traversal.rules import BoundRule, NodeStats, stats_of_children
+from emcts.search.traversal.rules import BoundRule, NodeStats, entry, stats_of_children
 from emcts.search.tree import Tree
 from emcts.types import Key, MaybeArray, record
 
@@ -63,16 +63,20 @@ def simulate(
     """Traverses trees by rules until an unvisited action, a terminal node or `max_depth`."""
     scored = tree.scored()
 
-    def select_by(bound_rule: BoundRule) -> Select:
-        def select(_: MaybeArray, node_index: Int[Array, "B"], depth: Int[Array, ""]) -> Selected:
-            children = jax.vmap(lambda index, node: index[node])(scored.children_index, node_index)
-            stats = jax.vmap(stats_of_children)(scored, node_index, children)
-            action = jax.vmap(BoundRule.select, in_axes=(0, 0, None))(bound_rule, stats, depth)
-            return follow(children, stats, action, scored.num_outcomes)
+    def select_at(stats: NodeStats, depth: Int[Array, ""]) -> Int[Array, "B"]:
+        def by(rule: BoundRule) -> Int[Array, "B"]:
+            return jax.vmap(BoundRule.select, in_axes=(0, 0, None))(rule, stats, depth)
 
-        return select
+        if jax.tree.structure(root_rule) == jax.tree.structure(interior_rule):
+            return by(jax.tree.map(lambda *inputs: jnp.where(depth == 0, *inputs), root_rule, interior_rule))
+        return jax.lax.cond(depth == 0, lambda: by(root_rule), lambda: by(interior_rule))
 
-    return _simulate(scored, select_by(root_rule), select_by(interior_rule), max_depth, new_node, keys=None)
+    def select(_: MaybeArray, node_index: Int[Array, "B"], depth: Int[Array, ""]) -> Selected:
+        children = jax.vmap(entry)(scored.children_index, node_index)
+        stats = jax.vmap(stats_of_children)(scored, node_index, children)
+        return follow(children, stats, select_at(stats, depth), scored.num_outcomes)
+
+    return _simulate(scored, select, max_depth, new_node, keys=None)
 
 
 def simulate_by_functions(
@@ -85,23 +89,21 @@ def simulate_by_functions(
 ) -> LeafEdge:
     """Traverses trees by any selection functions, each called with one scored tree and with mctx's keys."""
     scored = tree.scored()
-    batch = jnp.arange(new_node.shape[0])
 
-    def follow_at(node_index: Int[Array, "B"], action: Array) -> Selected:
-        children = scored.children_index[batch, node_index]
+    def select(keys: MaybeArray, node_index: Int[Array, "B"], depth: Int[Array, ""]) -> Selected:
+        def by_root() -> Array:
+            return jax.vmap(root_fn)(keys, scored, node_index).astype(jnp.int32)
+
+        def by_interior() -> Array:
+            select = jax.vmap(interior_fn, in_axes=(0, 0, 0, None))
+            return select(keys, scored, node_index, depth).astype(jnp.int32)
+
+        children = jax.vmap(entry)(scored.children_index, node_index)
         stats = jax.vmap(stats_of_children)(scored, node_index, children)
-        return follow(children, stats, action.astype(jnp.int32), scored.num_outcomes)
-
-    def at_root(keys: MaybeArray, node_index: Int[Array, "B"], depth: Int[Array, ""]) -> Selected:
-        del depth
-        return follow_at(node_index, jax.vmap(root_fn)(keys, scored, node_index))
-
-    def at_interior(keys: MaybeArray, node_index: Int[Array, "B"], depth: Int[Array, ""]) -> Selected:
-        select = jax.vmap(interior_fn, in_axes=(0, 0, 0, None))
-        return follow_at(node_index, select(keys, scored, node_index, depth))
+        return follow(children, stats, jax.lax.cond(depth == 0, by_root, by_interior), scored.num_outcomes)
 
     keys = jax.random.split(rng_key, new_node.shape[0])
-    return _simulate(scored, at_root, at_interior, max_depth, new_node, keys)
+    return _simulate(scored, select, max_depth, new_node, keys)
 
 
 def follow(
@@ -110,7 +112,7 @@ def follow(
     """Returns the outcome of each selected action that is visited next."""
 
     def of_action(row: Array) -> Array:
-        return jnp.take_along_axis(row, action[:, None], axis=-1)[:, 0]
+        return jnp.take_along_axis(row, action[:, None], axis=-1, mode="promise_in_bounds")[:, 0]
 
     entries = [of_action(row) for row in jnp.split(children, num_outcomes, axis=-1)]
     return Selected(action, *next_outcome(entries, of_action(stats.visits)))
@@ -118,15 +120,14 @@ def follow(
 
 def _simulate(
     tree: Tree[object],
-    at_root: Select,
-    at_interior: Select,
+    select: Select,
     max_depth: int,
     new_node: Int[Array, "B"],
     keys: MaybeArray,
 ) -> LeafEdge:
-    batch = jnp.arange(new_node.shape[0])
+    """Traverses trees level by level. All depths are one loop: a step for the root alone would be compiled too."""
 
-    def step(select: Select, state: _SimulationState) -> _SimulationState:
+    def step(state: _SimulationState) -> _SimulationState:
         continuing = state.is_continuing
         node_index = jnp.where(continuing, state.next_node_index, state.node_index)
         keys, select_keys = _split_each(state.keys)
@@ -135,7 +136,8 @@ def _simulate(
         outcome = jnp.where(continuing, selected.outcome, state.outcome)
         child = jnp.where(continuing, selected.child, state.next_node_index)
         # A terminal node is evaluated again, but nothing is expanded below it.
-        ended = (child == Tree.UNVISITED) | (tree.edge_discounts[batch, child] == 0)
+        discount = jax.vmap(entry)(tree.edge_discounts, jnp.maximum(child, 0))
+        ended = (child == Tree.UNVISITED) | (discount == 0)
         depth = state.depth + 1
         return _SimulationState(
             node_index, action, outcome, child, continuing & ~ended & (depth < max_depth), depth, keys
@@ -144,10 +146,7 @@ def _simulate(
     root = jnp.full_like(new_node, Tree.ROOT_INDEX)
     depth = jnp.zeros((), jnp.int32)
     start = _SimulationState(root, root, root, root, jnp.ones_like(new_node, bool), depth, keys)
-    below_root = step(at_root, start)
-    end = jax.lax.while_loop(
-        lambda state: jnp.any(state.is_continuing), lambda state: step(at_interior, state), below_root
-    )
+    end = jax.lax.while_loop(lambda state: jnp.any(state.is_continuing), step, start)
     next_node_index = jnp.where(end.next_node_index == Tree.UNVISITED, new_node, end.next_node_index)
     return LeafEdge(end.node_index, end.action, end.outcome, next_node_index)
 

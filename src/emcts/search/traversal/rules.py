@@ -72,17 +72,22 @@ def stats_of_children(tree: Tree[object], node_index: ArrayLike, child: Int[Arra
     at = jnp.maximum(child, 0)
 
     def by_outcome(node_field: Array) -> list[Array]:
-        return jnp.split(jnp.where(exists, node_field[at], 0), tree.num_outcomes)
+        return jnp.split(jnp.where(exists, entry(node_field, at), 0), tree.num_outcomes)
 
     visits = by_outcome(tree.node_visits)
     return NodeStats(
         visits=sum_over_outcomes(visits).astype(jnp.float32),
-        prior_logits=tree.children_prior_logits[node_index],
+        prior_logits=entry(tree.children_prior_logits, node_index),
         qvalues=mean_over_outcomes(visits, by_outcome(tree.edge_qvalues)),
-        node_visits=tree.node_visits[node_index],
-        node_value=tree.node_values[node_index],
-        raw_value=tree.raw_values[node_index],
+        node_visits=entry(tree.node_visits, node_index),
+        node_value=entry(tree.node_values, node_index),
+        raw_value=entry(tree.raw_values, node_index),
     )
+
+
+def entry(array: Array, index: ArrayLike) -> Array:
+    """Returns the entries at indices that exist: without code for those that do not, it compiles sooner."""
+    return array.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 class RuleInputs(NamedTuple):

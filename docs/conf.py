@@ -1,0 +1,35 @@
+"""Configuration of the site: `make docs` builds it into build/docs."""
+
+import logging
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs" / "_ext")]
+# The kernels of notebooks inherit both: the package of this checkout, on the CPU.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+project = "emcts"
+copyright = "the authors of emcts"
+extensions = ["myst_nb", "sphinx_copybutton", "sphinx.ext.mathjax", "outside"]
+exclude_patterns = ["_ext", "**.ipynb_checkpoints"]
+# A list of pages by their names, in the paper's order, may name a page that is not written yet.
+logging.getLogger("sphinx.sphinx.directives.other").addFilter(
+    lambda entry: getattr(entry, "subtype", "") != "empty_glob"
+)
+
+myst_enable_extensions = ["deflist", "dollarmath", "fieldlist"]
+myst_heading_anchors = 4
+
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(ROOT / "build" / "notebooks")
+nb_execution_timeout = 120
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+
+html_theme = "furo"
+html_title = "emcts"
+html_show_sourcelink = False
+copybutton_prompt_text = "$ "

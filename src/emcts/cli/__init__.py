@@ -41,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_overview())
         return
+    if arguments[0] == "--version":
+        print(_versions())
+        return
     group, *rest = arguments
     if group not in GROUPS:
         near = difflib.get_close_matches(group, GROUPS, n=1)
@@ -95,8 +98,25 @@ def _refuse_empty_paths(arguments: Sequence[str]) -> None:
 
 def _overview() -> str:
     rows = [f"  {name:<10} {what}" for name, what in GROUPS.items()]
+    hints = [
+        "emcts COMMAND --help shows the options of a command.",
+        "emcts --version shows the versions of emcts, Python and JAX, and the device.",
+    ]
+    return "\n".join(["usage: emcts COMMAND ...", "", *rows, "", *hints])
+
+
+def _versions() -> str:
+    import jax  # takes long
+
+    made_by = importlib.import_module("emcts.runs.provenance").provenance("emcts --version")
+    versions, count = made_by["versions"], len(jax.devices())
     return "\n".join(
-        ["usage: emcts COMMAND ...", "", *rows, "", "emcts COMMAND --help shows the options of a command."]
+        [
+            f"emcts {versions['emcts']}",
+            f"Python {versions['python']}",
+            f"JAX {versions['jax']}",
+            f"device {made_by['device']}" + (f", {count} of them" if count > 1 else ""),
+        ]
     )
 
 

@@ -9,6 +9,8 @@ from typing import TypedDict
 
 import jax
 
+import emcts
+
 
 class Provenance(TypedDict, total=False):
     """Part of `config.json`, `summary.json` and `evaluation.json`."""
@@ -27,7 +29,7 @@ def provenance(command: str) -> Provenance:
         "command": command,
         "commit": commit(),
         "versions": {
-            "emcts": _version("emcts"),
+            "emcts": emcts.__version__,
             "jax": jax.__version__,
             "orbax-checkpoint": _version("orbax-checkpoint"),
             "python": platform.python_version(),

@@ -9,6 +9,7 @@ from emcts.agents.catalogue import installed
 from emcts.experiments import setting_paths as paths
 from emcts.experiments.paper import EXPERIMENTS, figure_2_right, table_1
 from emcts.experiments.paper.deep_sea import claim
+from emcts.experiments.paper.published import published, quantities
 from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.runs.config import flat, plain
 
@@ -82,8 +83,8 @@ def test_what_each_sweep_varies() -> None:
 
 
 def test_table_1_has_the_paper_s_nine_rows() -> None:
-    assert len(table_1.PAPER) == 9
-    assert set(table_1.PAPER) == set(table_1.SPECS)
+    assert len(table_1.SPECS) == 9
+    assert {row["row"] for row in published("table-1")} == {spec.name for spec in table_1.SPECS.values()}
     assert table_1.SPECS["anchored-ube"].changes[paths.MODEL] == "anchored"
     names = {spec.name for spec in specs_of("table-1")}
     assert {spec.name for spec in specs_of("figure-4")} < names, "whose runs it shares"
@@ -98,3 +99,13 @@ def test_smoke_changes_are_settings_of_the_agent() -> None:
         settings = dict(flat(plain(CATALOGUE.settings(environment, agent))))
         assert set(changes) <= set(settings)
         assert changes[paths.STEPS] < settings[paths.STEPS]
+
+
+def test_published_numbers_are_of_rows_that_exist() -> None:
+    shared = {"all", "identity", "negate-positives"}
+    for name in ("figure-1", "figure-2-left", "table-1"):
+        rows = {str(row["row"]) for row in published(name)}
+        assert rows - shared <= {spec.name for spec in specs_of(name)}
+    assert quantities("table-1", "deep-sea-40-e-az")["mean"] == 10_539
+    with pytest.raises(ValueError, match="no numbers of 'figure-9'"):
+        published("figure-9")

@@ -57,6 +57,15 @@ def stored_results() -> Path:
     return inside if inside.is_dir() else package.parents[1] / "results"
 
 
+def table_of_text(text: str, name: str) -> Table:
+    """Returns the table in the text of a CSV file, with numbers as floats and empty cells as None."""
+    try:
+        names, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+        return [{name: _cell(cell) for name, cell in zip(names, row, strict=True)} for row in rows if row]
+    except (ValueError, csv.Error) as error:
+        raise ValueError(f"{name} is not a table ({error}): it was changed or damaged") from None
+
+
 def number(cell: Cell) -> float:
     """Returns the number in a cell; NaN if the cell is empty."""
     if isinstance(cell, str):
@@ -108,13 +117,12 @@ def _text(cell: Cell) -> str:
     return str(cell)
 
 
-def _from_csv(file: Path) -> list[TableRow]:
+def _from_csv(file: Path) -> Table:
     try:
-        with file.open(newline="", encoding="utf-8") as stream:
-            names, *rows = csv.reader(stream, strict=True)
-        return [{name: _cell(text) for name, text in zip(names, row, strict=True)} for row in rows if row]
-    except (ValueError, csv.Error) as error:
+        text = file.read_text(encoding="utf-8")
+    except ValueError as error:
         raise ValueError(f"{file} is not a table ({error}): it was changed or damaged") from None
+    return table_of_text(text, str(file))
 
 
 def _cell(text: str) -> Cell:

@@ -13,6 +13,7 @@ from emcts.experiments.analysis.first_times import SUMMARY, Claim, claims_table,
 from emcts.experiments.analysis.run_group import RunGroup, all_seeds
 from emcts.experiments.analysis.tables import Table, TableRow, Tables, starting_with, where
 from emcts.experiments.paper.experiment import Experiment
+from emcts.experiments.paper.published import curve, quantities
 from emcts.experiments.sweeps.run_spec import RunSpec
 
 SEEDS = 15
@@ -22,15 +23,6 @@ EVALUATION_INTERVAL = {"negate-positives": 4_096, "identity": 20_480}
 ENUMERATED_WORDS = {"negate-positives": 4, "identity": 6}
 EVENTS = {"first_programs": "first_goal_step", "solved": "solved_step"}  # by the table that summarises them
 LEVELS = (0.5, 0.6, 0.9, 0.93, 0.99)
-READ_OFF = {
-    "identity-e-az-io": "0.6 at 0.7M, 0.93 at 1.3M, 1.0 at 2.7M",
-    "identity-e-az-full": "0.6 at 2M, 0.8 at 4M, 0.98 at 13M",
-    "identity-az": "0.2 to 8M, 0.43 at 13M",
-    "negate-positives-e-az-io": "solved by 40,000 to 130,000",
-    "negate-positives-e-az-full": "solved by 40,000 to 130,000",
-    "negate-positives-az": "solved by 40,000 to 130,000",
-}
-"""Values of the paper's curves, read off by eye."""
 CLAIMS = tuple(
     Claim(f"{task}-{first}", f"{task}-{second}")
     for task in STEPS
@@ -79,7 +71,7 @@ def enumerate_task(task: str, words: int, *, word_size: int, signed: bool) -> En
 
 def analyse(groups: Sequence[RunGroup]) -> Tables:
     seeds = all_seeds(groups)
-    levels = [{**row, "paper": READ_OFF[str(row["row"])]} for row in levels_table(groups, "return", LEVELS)]
+    levels = [{**row, "paper": _published(str(row["row"]))} for row in levels_table(groups, "return", LEVELS)]
     return {
         "seeds": seeds,
         "curves": curves_table(groups, ["return"]),
@@ -131,6 +123,16 @@ def _specs(task: str) -> tuple[RunSpec, ...]:
         )
         for name, agent, label, changes in agents
     )
+
+
+def _published(row: str) -> str:
+    """Returns what the paper's curve shows, read off by eye."""
+    task = "negate-positives"
+    if row.startswith(task):
+        paper = quantities("figure-1", task)
+        first, last = (paper[f"solved by the {place} agent"] for place in ("first", "last"))
+        return f"solved by {first:,.0f} to {last:,.0f}"
+    return ", ".join(f"{value:g} at {steps / 1e6:g}M" for steps, value in curve("figure-1", row).items())
 
 
 def _summary_by_task(seeds: Table, event: str) -> Table:

@@ -1,7 +1,6 @@
 """Table 1: steps to the first goal in Deep Sea 40 x 40, for three models with three kinds of exploration."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
@@ -14,6 +13,7 @@ from emcts.experiments.paper import exact_novelty
 from emcts.experiments.paper.deep_sea import SEARCHES, claim, deep_sea_specs, e_az_with_counts
 from emcts.experiments.paper.exact_novelty import Protocol
 from emcts.experiments.paper.experiment import Experiment
+from emcts.experiments.paper.published import quantities
 
 SIZE, SEEDS = 40, 20
 SPECS = deep_sea_specs(SIZE, SEEDS)
@@ -26,35 +26,13 @@ EXACT_NOVELTY = {
 """The planner with exact novelty, by the labels that stored tables have."""
 
 
-@dataclass(frozen=True)
-class Published:
-    """A row of the paper's table: mean and deviation over the seeds that found the goal, and their percentage."""
-
-    mean: int | None
-    std: int | None
-    found: int
-    seeds: int
-
-    def row(self) -> TableRow:
-        return {
-            "paper_mean": self.mean,
-            "paper_std": self.std,
-            "paper_found_percent": self.found,
-            "paper_seeds": self.seeds,
-        }
-
-
-PAPER: Mapping[str, Published] = {
-    "true-e": Published(10_539, 9_006, 94, 35),
-    "true-ube": Published(22_801, 7_514, 91, 35),
-    "true-plain": Published(None, None, 0, 20),
-    "abstracted-e": Published(14_339, 6_845, 100, 23),
-    "abstracted-ube": Published(29_945, 8_113, 57, 21),
-    "abstracted-plain": Published(None, None, 0, 20),
-    "anchored-e": Published(15_241, 3_236, 95, 20),
-    "anchored-ube": Published(22_497, 6_645, 85, 20),
-    "anchored-plain": Published(None, None, 0, 20),
+PUBLISHED = {
+    "mean": "paper_mean",
+    "std": "paper_std",
+    "found percent": "paper_found_percent",
+    "seeds": "paper_seeds",
 }
+"""Columns of the paper's numbers, by quantity: mean and deviation are over the seeds that found the goal."""
 
 
 def analyse(groups: Sequence[RunGroup]) -> Tables:
@@ -64,10 +42,9 @@ def analyse(groups: Sequence[RunGroup]) -> Tables:
     exact = [
         row for name, protocol in EXACT_NOVELTY.items() for row in _exact_novelty(name, protocol, size, count)
     ]
-    published = {SPECS[key].name: paper.row() for key, paper in PAPER.items()}
     return {
         "seeds": [*seeds, *exact],
-        "summary": summary_table([*seeds, *exact], "first_goal_step", published),
+        "summary": summary_table([*seeds, *exact], "first_goal_step", _published()),
         "survival": survival_table([*seeds, *exact], "first_goal_step"),
         "claims": claims_table(seeds, "first_goal_step", CLAIMS),
     }
@@ -84,6 +61,14 @@ def draw(tables: Tables) -> Figure:
     axis.set(title="Deep Sea: seeds that have not found the goal, with 95% bands")
     axis.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
+
+
+def _published() -> Mapping[str, TableRow]:
+    rows: dict[str, TableRow] = {}
+    for spec in SPECS.values():
+        paper = quantities("table-1", spec.name)
+        rows[spec.name] = {column: paper.get(quantity) for quantity, column in PUBLISHED.items()}
+    return rows
 
 
 def _exact_novelty(name: str, protocol: Protocol, size: int, seeds: int) -> Table:

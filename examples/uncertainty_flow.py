@@ -1,6 +1,6 @@
-"""Draws the propagation of uncertainty in a small search tree: the figure of docs/uncertainty.md.
+"""Draws the propagation of uncertainty in a small search tree: the figure of docs/reference/theory.md.
 
-python examples/uncertainty_flow.py docs/uncertainty-flow.png
+python examples/uncertainty_flow.py docs/reference/uncertainty-flow.png
 """
 
 import sys

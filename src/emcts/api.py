@@ -91,7 +91,7 @@ def train(
     many from 0 on, or those of a list. Settings are those of the command line, by dotted path
     (`settings={"search.simulations": 32}`) or as arguments (`search__simulations=32`); arguments of an environment that
     a reference names belong to `env` (`env__size=12`). `encoder` makes a module of your own for what is observed
-    (docs/networks.md). Ctrl-C saves and returns, and `resume` continues.
+    (docs/guides/networks.md). Ctrl-C saves and returns, and `resume` continues.
     """
     if out is not None and not str(out):
         raise ValueError("out is empty: name a folder, such as runs/x, or leave it out")

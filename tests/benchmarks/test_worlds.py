@@ -11,7 +11,7 @@ from benchmarks.worlds import FIRST_SEED, WORLDS, _chosen
 from emcts.envs.references import parse_reference
 
 ROOT = Path(__file__).parents[2]
-PAGE, RESULTS = ROOT / "docs" / "worlds.md", ROOT / "results" / "worlds"
+PAGE, RESULTS = ROOT / "docs" / "results" / "worlds.md", ROOT / "results" / "worlds"
 
 
 def test_every_row_names_an_environment_and_agents() -> None:
@@ -38,7 +38,7 @@ def test_a_seed_is_done_at_its_target() -> None:
 
 def _rows() -> list[tuple[str, str, str]]:
     """Returns file, seeds and steps of each row of the page."""
-    row = r"\[[A-Z-]+\]\(\.\./results/worlds/(.*)\.json\) \| (.*) \| (.*) \|"
+    row = r"\[[A-Z-]+\]\(\.\./\.\./results/worlds/(.*)\.json\) \| (.*) \| (.*) \|"
     return re.findall(row, PAGE.read_text())
 
 

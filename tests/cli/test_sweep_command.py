@@ -163,7 +163,7 @@ def test_a_mistake_on_the_command_line(
 
 
 def test_the_sweep_file_of_the_guide(tmp_path: Path) -> None:
-    guide = Path(__file__).parents[2] / "docs" / "sweeps.md"
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "sweeps.md"
     (text,) = (part.partition("```")[0] for part in guide.read_text().split("```toml\n")[1:])
     file = tmp_path / "beta.toml"
     file.write_text(text)

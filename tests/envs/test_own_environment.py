@@ -27,7 +27,7 @@ def example():
 def test_it_runs_and_prints_what_the_guide_says(example, capsys):
     example.main()
     printed = capsys.readouterr().out
-    guide = (ROOT / "docs" / "own-environment.md").read_text()
+    guide = (ROOT / "docs" / "guides" / "own-environment.md").read_text()
     said = re.search(r"```text\n(the contract holds.*?)```", guide, re.DOTALL)
     assert said is not None
     assert printed.splitlines()[:2] == said[1].splitlines()[:2]
@@ -35,7 +35,7 @@ def test_it_runs_and_prints_what_the_guide_says(example, capsys):
 
 
 def test_the_guide_shows_code_of_the_example():
-    guide, source = (ROOT / "docs" / "own-environment.md").read_text(), EXAMPLE.read_text()
+    guide, source = (ROOT / "docs" / "guides" / "own-environment.md").read_text(), EXAMPLE.read_text()
     blocks = [block for block in re.findall(r"```python\n(.*?)```", guide, re.DOTALL) if "@record" in block]
     assert blocks
     for block in blocks:

@@ -3,9 +3,9 @@
     env = from_gymnasium(lambda: gymnasium.make("CartPole-v1"))
 
 The simulators run in Python on the host. Each move of all episodes, of all seeds, leaves the compiled program once, and
-takes each simulator's own time (docs/environments.md has the numbers). The state of an episode carries its observation,
-so that everything but acting stays in the program; and its seed and actions, from which a simulator can be brought to
-the same state in another process.
+takes each simulator's own time (docs/reference/environments.md has the numbers). The state of an episode carries its
+observation, so that everything but acting stays in the program; and its seed and actions, from which a simulator can be
+brought to the same state in another process.
 """
 
 import dataclasses

@@ -3,6 +3,8 @@ import io
 import pytest
 
 from emcts.cli import main
+from emcts.runs.config import Config
+from emcts.runs.folder import Folder
 
 IDENTITY = "@start:\nsubleq @x:@x @IN\nsubleq @OUT @x\nsubleq @x @x @start\n"
 
@@ -77,6 +79,9 @@ def test_tasks_lists_them_all(capsys):
         (["run", "14", "--word-size", "8"], "word_size 8 is out of range"),
         (["disassemble", "0 " * 14], "14 words is too long"),
         (["assemble", "no-such-file"], "No such file"),
+        (["explain", "14 13"], "give --task, or --inputs such as 5 6 7"),
+        (["explain", "14 13", "--task", "negat"], "did you mean 'negate'"),
+        (["explain", "14 13", "--task", "negate", "--further", "0"], "0 further examples: give at least 1"),
         (["enumerate", "identiti", "--words", "2"], "did you mean 'identity'"),
         (["enumerate", "identity", "--words", "1000000000"], "cannot enumerate programs of 1000000000 words"),
         (["tasks", "--word-size", "500"], "word_size 500 is out of range"),
@@ -99,3 +104,50 @@ def test_malformed_assembly_exits_2_and_says_where(capsys, tmp_path):
         main(["subleq", "assemble", str(file)])
     assert caught.value.code == 2
     assert capsys.readouterr().err == "emcts: line 2, column 3: subleq takes 2 or 3 operands, not 1\n"
+
+
+def test_explain_describes_traces_and_checks_a_program(capsys):
+    lines = printed(capsys, "explain", "14 13 0", "--task", "negate", "--further", "50").splitlines()
+    assert lines[0] == "program 14 13 0: 3 words of SUBLEQ-16"
+    assert any("write -input; go to 0 if the result is at most 0" in line for line in lines)
+    assert lines[-3:] == [
+        "task negate: -a",
+        "shown example and hidden tests: passes 8 of 8",
+        "further examples: passes 50 of 50",
+    ]
+
+
+def test_explain_names_the_first_failure(capsys):
+    out = printed(capsys, "explain", "14 13", "--task", "identity", "--further", "50")
+    assert "; fails on " in out.splitlines()[-1]
+
+
+def test_explain_traces_given_inputs_without_a_task(capsys):
+    out = printed(capsys, "explain", "30 29 31", "--inputs", "3", "--word-size", "32")
+    assert out.endswith("outputs 29\n")
+    assert "task" not in out
+
+
+def test_explain_takes_the_shortest_program_of_a_run(capsys, tmp_path):
+    env = {"task": "negate", "word_size": 32, "max_words": 5, "signed": False}
+    config = Config("subleq", "e-az", None, (0, 1), {"env": env})
+    folder = Folder.create(tmp_path / "run", config, {})
+    programs = [(0, 10, [30, 29, 0, 1]), (1, 30, [30, 29]), (0, 20, [30, 29])]
+    folder.artifacts.append(
+        {"seed": seed, "env_steps": step, "data": {"words": words}, "text": "", "suffix": ".asm"}
+        for seed, step, words in programs
+    )
+    out = printed(capsys, "explain", str(folder.path), "--further", "10")
+    assert out.startswith(
+        "found by seed 0 at step 20, the shortest of 3\nprogram 30 29: 2 words of SUBLEQ-32\n"
+    )
+    assert out.endswith("further examples: passes 10 of 10\n")
+
+
+def test_explain_of_a_run_without_programs_says_so(capsys, tmp_path):
+    config = Config("subleq", "e-az", None, (0,), {"env": {}})
+    Folder.create(tmp_path / "run", config, {})
+    with pytest.raises(SystemExit) as caught:
+        main(["subleq", "explain", str(tmp_path / "run")])
+    assert caught.value.code == 2
+    assert "has found no program yet" in capsys.readouterr().err

@@ -1,8 +1,11 @@
-"""`emcts subleq`: run, write, read and enumerate SUBLEQ programs."""
+"""`emcts subleq`: run, explain, write, read and enumerate SUBLEQ programs."""
 
 import sys
 import time
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -12,6 +15,7 @@ from tyro.conf import Positional
 from emcts.envs import subleq
 from emcts.envs.subleq.execution import MAX_CYCLES, Step
 from emcts.registry import lookup
+from emcts.runs.folder import Folder
 
 
 def run(
@@ -54,6 +58,108 @@ def run(
     if task is not None:
         solved = subleq.solves(words, task, word_size=word_size, signed=signed)
         print(f"{'solves' if solved else 'does not solve'} {task}")
+
+
+def explain(
+    program: Positional[str],
+    /,
+    *,
+    task: str | None = None,
+    inputs: tuple[str, ...] = (),
+    further: int = 1000,
+    key: int = 0,
+    word_size: int = 16,
+    signed: bool = False,
+) -> None:
+    """Explains a program: its assembly, each instruction in words, a trace, and a check against a task.
+
+    Args:
+        program: words such as "14 13", a file of assembly, or a run of subleq: then the shortest program that it found.
+        task: the task that the program is checked against; of a run, its own.
+        inputs: numbers to read in the trace; left out, those of the task's shown example.
+        further: check on so many further examples, which are no part of the task.
+        key: another number draws other further examples.
+        word_size: N, the number of words of memory; of a run, its own.
+        signed: the other semantics, as in `run`; of a run, its own.
+    """
+    found = _found(Path(program)) if Path(program).is_dir() else None
+    if found is not None:
+        task, word_size, signed = task or found.task, found.word_size, found.signed
+    words = list(found.words) if found is not None else _words(program, word_size)
+    numbers = tuple(_numbers(" ".join(inputs), "no list of inputs such as '5 6 7'"))
+    if task is not None:
+        lookup(subleq.TASKS, task, "task")
+        numbers = numbers or subleq.examples(task, word_size)[0][0]
+    if not numbers:
+        raise ValueError("nothing to trace the program on: give --task, or --inputs such as 5 6 7")
+    checks: dict[str, subleq.Check] = {}
+    if task is None:
+        steps = list(subleq.trace(words, numbers, word_size=word_size, signed=signed))
+    else:
+        outputs = subleq.TASKS[task].outputs(numbers)
+        steps = list(subleq.trace_test(words, numbers, outputs, word_size=word_size, signed=signed))
+        tested = partial(subleq.check, words, task, word_size=word_size, signed=signed)
+        checks["shown example and hidden tests"] = tested()
+        checks["further examples"] = tested(further=further, seed=key)
+    if found is not None:
+        print(f"found by seed {found.seed} at step {found.env_steps:,}, the shortest of {found.programs:,}")
+    print(f"program {_spaced(words)}: {len(words)} words of SUBLEQ-{word_size}{', signed' if signed else ''}")
+    print()
+    print(subleq.disassemble(words, word_size))
+    _print_steps(words, steps, word_size)
+    if task is not None:
+        print("wanted ", *(value % word_size for value in outputs))
+        print()
+        print(f"task {task}: {subleq.TASKS[task].summary}")
+    for name, one in checks.items():
+        failed = "" if one.first_failed is None else f"; fails on {_spaced(one.first_failed)}"
+        print(f"{name}: passes {one.passed:,} of {one.tests:,}{failed}")
+
+
+def _print_steps(words: list[int], steps: list[Step], word_size: int) -> None:
+    print("instructions in the order of their first execution:")
+    for one in subleq.instructions(steps, word_size=word_size):
+        operands = " ".join(f"{word:>3}" for word in one.operands)
+        print(f"{one.address:>3}: {operands}  {one.times:>3} times  {one.effect}")
+    print("words that change:", _spaced(subleq.changed_words(words, steps)) or "none")
+    print()
+    print(*map(_line, steps), sep="\n")
+    print("outputs", *(step.output for step in steps if step.output is not None))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The shortest program of a run, and among those the first."""
+
+    words: tuple[int, ...]
+    seed: int
+    env_steps: int
+    programs: int
+    task: str
+    word_size: int
+    signed: bool
+
+
+def _found(path: Path) -> _Found:
+    folder = Folder.open(path)
+    config = folder.config()
+    if config.environment != "subleq":
+        raise ValueError(f"{path} is a run of {config.environment}: give a run of subleq")
+    artifacts = folder.artifacts.read()
+    if not artifacts:
+        raise ValueError(f"{path} has found no program yet")
+    words: list[tuple[Any, int]] = [(line["data"]["words"], number) for number, line in enumerate(artifacts)]
+    program, number = min(words, key=lambda one: (len(one[0]), artifacts[one[1]]["env_steps"]))
+    env: Any = config.settings["env"]
+    return _Found(
+        words=tuple(program),
+        seed=artifacts[number]["seed"],
+        env_steps=artifacts[number]["env_steps"],
+        programs=len(artifacts),
+        task=env["task"],
+        word_size=env["word_size"],
+        signed=env["signed"],
+    )
 
 
 def assemble(file: Positional[str], /, *, word_size: int = 16) -> None:
@@ -152,6 +258,7 @@ def _text(file: str) -> str:
 
 COMMANDS = {
     "run": run,
+    "explain": explain,
     "assemble": assemble,
     "disassemble": disassemble,
     "enumerate": enumerate_programs,

@@ -12,15 +12,26 @@ from emcts.envs.subleq.env import (
     shortest,
     solved,
 )
-from emcts.envs.subleq.examples import examples
+from emcts.envs.subleq.examples import examples, further_examples
 from emcts.envs.subleq.execution import Execution, execute, trace
+from emcts.envs.subleq.explanation import (
+    Check,
+    Instruction,
+    changed_words,
+    check,
+    instructions,
+    passes,
+    trace_test,
+)
 from emcts.envs.subleq.solutions import known_solution
 from emcts.envs.subleq.tasks import TASKS, SubleqTask
 
 __all__ = [
     "TASKS",
     "AssemblyError",
+    "Check",
     "Execution",
+    "Instruction",
     "State",
     "Subleq",
     "SubleqTask",
@@ -28,14 +39,20 @@ __all__ = [
     "behaviour",
     "behaviour_and_program",
     "binary",
+    "changed_words",
+    "check",
     "disassemble",
     "enumerate_solutions",
     "examples",
     "execute",
+    "further_examples",
+    "instructions",
     "known_solution",
     "one_hot",
+    "passes",
     "shortest",
     "solved",
     "solves",
     "trace",
+    "trace_test",
 ]

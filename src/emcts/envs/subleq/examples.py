@@ -17,8 +17,11 @@ _LONGEST_LIST = 3
 _POOL = 2000  # groups drawn to find the kinds that a task has
 
 
+Pair = tuple[tuple[int, ...], tuple[int, ...]]  # inputs and the outputs wanted for them
+
+
 @cache
-def examples(name: str, word_size: int) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+def examples(name: str, word_size: int) -> tuple[Pair, ...]:
     """Pairs of inputs and wanted outputs as integers, the same ones every time.
 
     Each example has four different inputs or more, positive and negative ones where the task has them, and
@@ -30,14 +33,25 @@ def examples(name: str, word_size: int) -> tuple[tuple[tuple[int, ...], tuple[in
     chosen = task(name)
     random = Random(f"{name}/{word_size}")  # a string seeds by its bytes, and so alike everywhere
     pool = [_draw_group(random, chosen, word_size) for _ in range(_POOL)]
-    needed = _kinds(pool)
-    longest = SLOTS - (SLOTS % chosen.group_size if chosen.group_size != LIST else 1)
-    signs = {_sign(value) for group in pool for value in group} - {0}
+    needed, signs = _kinds(pool), _signs(pool)
+    longest = _longest(chosen)
     while True:
         hidden = [_draw_example(random, chosen, word_size, signs, longest) for _ in range(NUM_EXAMPLES - 1)]
         drawn = [_draw_example(random, chosen, word_size, signs, FEWEST_INPUTS), *hidden]
         if _kinds([group for inputs in drawn for group in chosen.groups(inputs)]) >= needed:
             return tuple((inputs, tuple(chosen.outputs(inputs))) for inputs in drawn)
+
+
+def further_examples(name: str, word_size: int, count: int, seed: int = 0) -> tuple[Pair, ...]:
+    """Pairs drawn as the hidden examples of a task are, but from another stream of random numbers for each seed."""
+    if count < 1:
+        raise ValueError(f"{count} further examples: give at least 1")
+    Dialect(word_size)
+    chosen = task(name)
+    random = Random(f"{name}/{word_size}/further/{seed}")
+    signs = _signs([_draw_group(random, chosen, word_size) for _ in range(_POOL)])
+    drawn = [_draw_example(random, chosen, word_size, signs, _longest(chosen)) for _ in range(count)]
+    return tuple((inputs, tuple(chosen.outputs(inputs))) for inputs in drawn)
 
 
 def example_arrays(name: str, word_size: int) -> Example:
@@ -58,6 +72,16 @@ def example_arrays(name: str, word_size: int) -> Example:
         wanted=jnp.asarray(rows(1), jnp.uint8),
         num_wanted=jnp.asarray(lengths(1), jnp.int32),
     )
+
+
+def _longest(task: SubleqTask) -> int:
+    """The most inputs that whole groups of a task can have together; lists may end up to one input earlier."""
+    return SLOTS - (SLOTS % task.group_size if task.group_size != LIST else 1)
+
+
+def _signs(pool: Sequence[Group]) -> set[int]:
+    """The signs of the inputs of a task, but for 0."""
+    return {_sign(value) for group in pool for value in group} - {0}
 
 
 def _draw_example(

@@ -13,7 +13,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 project = "emcts"
 copyright = "the authors of emcts"
-extensions = ["myst_nb", "sphinx_copybutton", "sphinx.ext.mathjax", "outside"]
+extensions = ["myst_nb", "sphinx_copybutton", "sphinx.ext.mathjax", "generated", "outside"]
 exclude_patterns = ["_ext", "**.ipynb_checkpoints"]
 # A list of pages by their names, in the paper's order, may name a page that is not written yet.
 logging.getLogger("sphinx.sphinx.directives.other").addFilter(

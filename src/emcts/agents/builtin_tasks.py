@@ -21,7 +21,7 @@ class DeepSeaOptions:
     """The environment."""
 
     size: int = 10
-    """rows and columns"""
+    """number of rows and of columns"""
     stochastic: bool = False
     """whether rewards at the bottom have noise"""
 
@@ -67,10 +67,13 @@ class SubleqOptions:
     """The environment."""
 
     task: str = "identity"
-    """what programs are to do: `emcts subleq tasks` lists them"""
+    """task that programs are to solve: `emcts subleq tasks` lists them"""
     word_size: int = 16
+    """N: the number of words of memory, each from 0 to N - 1"""
     max_words: int = 10
+    """largest number of words of a program"""
     signed: bool = False
+    """whether a jump tests the stored word as two's complement"""
 
 
 def subleq(options: SubleqOptions) -> Task:
@@ -88,7 +91,7 @@ class MinAtarOptions:
     """The environment."""
 
     sticky_action_prob: float = 0.1
-    """with which the last action is repeated"""
+    """probability with which the last action is repeated"""
 
 
 def minatar(game: str) -> Callable[[MinAtarOptions], Task]:

@@ -15,18 +15,20 @@ class SearchSettings:
     """The search that acts. Evaluation uses Gumbel's search without noise."""
 
     simulations: int = 50
-    """simulations of each search: of acting, targets and evaluation"""
+    """number of simulations of each search: in acting, for targets and in evaluation"""
     discount: float = 0.995
+    """discount of rewards per step, in searches and targets"""
     policy: str = "puct"
-    """puct, gumbel, or uct, which has no prior and does not normalise values"""
+    """rule of the search that acts: puct, gumbel, or uct, which has no prior and does not normalise values"""
     temperature: float = 0.0
-    """of puct's actions in episodes that exploit; 0 takes the most visited"""
+    """temperature with which puct samples actions by visits in exploiting episodes; 0 takes the most visited one"""
     gumbel_scale: float = 1.0
-    """of gumbel's noise"""
+    """scale of the Gumbel noise at the root, for policy gumbel"""
     dirichlet_fraction: float = 0.25
-    """of the noise in puct's prior, for agents without uncertainty"""
+    """share of Dirichlet noise in puct's prior at the root, for agents without uncertainty"""
     outcomes: int | None = 1
-    """of each action that a search of a simulator samples; left out, 1 if the environment is deterministic, else 8"""
+    """number of outcomes of each action that a search in a simulator samples; left out, 1 if the environment is
+    deterministic, else 8"""
     reuse: bool = False
     """whether the searches of an episode go on in one tree from move to move, while the networks stay the same"""
 
@@ -36,15 +38,15 @@ class ExplorationSettings:
     """How episodes explore."""
 
     beta: float | None = None
-    """what a standard deviation is worth to an episode that explores; left out 1, and 10 if rewards are stochastic"""
+    """beta of episodes that explore, the weight of a std in a score; left out, 1, and 10 if rewards are stochastic"""
     betas: str = "constant"
-    """constant (the same beta in all exploring episodes) or spaced (evenly, from 0 to beta)"""
+    """betas of the exploring episodes: constant (all the same) or spaced (evenly, from 0 to beta)"""
     num_exploiting: int = 1
-    """of the parallel episodes; the others explore"""
+    """number of the parallel episodes that exploit; the others explore"""
     policy_head: bool = False
     """whether an exploration policy is learned, as the prior of episodes that explore"""
     temperature: float = 1.0
-    """of the softmax over scores that the exploration policy learns"""
+    """temperature of the softmax over scores that the exploration policy learns"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,54 +54,58 @@ class NoveltySettings:
     """The estimator of local uncertainty."""
 
     kind: str | None = "counts"
-    """counts, hash-set (novel until first seen), hash-counts, rnd or ensemble; left out, what suits the environment"""
+    """estimator: counts, hash-set (novel until first seen), hash-counts, rnd or ensemble; left out, what suits the
+    environment"""
     input: str | None = None
-    """what of a state can be novel, by name, several joined by +; left out, the task's default"""
+    """part of a state that can be novel, by name, several joined by +; left out, the environment's default"""
     update: str | None = None
-    """acting or training: when novelty is updated; left out, acting for counts and hashes, training for networks"""
+    """when novelty is updated, acting or training; left out, acting for counts and hashes, training for networks"""
     return_range: float | None = 1.0
-    """the unit of returns and, squared, of variances; left out, that of the discounted returns so far"""
+    """unit of returns and, squared, of variances; left out, the range of the discounted returns so far"""
     unseen_variance: float = 1.0
-    """of what was never seen, in units of the squared return range"""
+    """variance of what was never seen, in units of the squared return range"""
     max_variance: float | None = None
-    """of a value, in these units; predictions above it are clipped"""
+    """largest variance of a value, in these units; predictions above it are clipped; left out, no limit"""
     leaf_horizon: str | None = "episode"
-    """steps that uncertainty accumulates behind a leaf: episode (to its end), endless, or single;
-    left out, what suits the environment"""
+    """steps that uncertainty accumulates behind a leaf: episode (to its end), endless, or single; left out, what suits
+    the environment"""
     reward_noise: bool = True
     """whether the noise of rewards is estimated, in finite environments: without noise it changes nothing"""
     count_epsilon: float = 0.01
-    """variances of counts are proportional to 1 / (n + this) after n visits"""
+    """epsilon of counts: variances are proportional to 1 / (n + epsilon) after n visits"""
     hash_bits: int | None = None
-    """the table has 2 to the power of this many entries; left out, ten for every step, in at most 256 MB a seed"""
+    """binary logarithm of the number of entries of the hash table; left out, ten for every step, in at most 256 MB a
+    seed"""
     hash: str | None = None
-    """xxh32 (of the bytes: what differs has another hash) or simhash (of the direction: what is similar shares one);
-    left out, what suits the environment (built-in ones: xxh32)"""
+    """hash function: xxh32 (of the bytes: what differs has another hash) or simhash (of the direction: what is similar
+    shares one); left out, what suits the environment (built-in ones: xxh32)"""
     simhash_bits: int = 32
-    """of simhash: with more, inputs must be more alike to share a hash"""
+    """bits of simhash: with more, inputs must be more alike to share a hash"""
     bins: float | None = None
-    """hashes are of the cell of a grid, with so many cells per standard deviation of random observations; with 0, of
-    the numbers as they are; left out, what suits the environment (built-in ones: 0)"""
+    """cells per standard deviation of random observations, in a grid of which the cell is hashed; with 0, numbers are
+    hashed as they are; left out, what suits the environment (built-in ones: 0)"""
     features: int | None = None
-    """random Fourier features of whitened inputs that rnd and ensemble read, 0 for the inputs as they are; left out,
-    256 of observations, and 0 of latent states"""
+    """number of random Fourier features of whitened inputs that rnd and ensemble read, 0 for the inputs as they are;
+    left out, 256 of observations, and 0 of latent states"""
     feature_length: float = 0.4
-    """the fraction of the distance of two typical inputs from which on features tell them apart"""
+    """fraction of the distance of two typical inputs from which on features tell them apart"""
     rnd_width: int = 1024
-    """of the hidden layers of rnd's predictor; its target and the outputs of both have half as many units"""
+    """units of the hidden layers of rnd's predictor; its target and the outputs of both have half as many"""
     ensemble_size: int = 10
+    """number of members of the ensemble"""
     ensemble_hidden: tuple[int, ...] = (64, 64)
-    """hidden layers of each member"""
+    """units of the hidden layers of each member"""
     ensemble_prior: float = 1.0
-    """the weight of the random network that is added to each member: members differ by it where they saw nothing"""
+    """weight of the random network that is added to each member: members differ by it where they saw nothing"""
     learning_rate: float = 5e-4
-    """of rnd and ensemble"""
+    """learning rate of rnd and ensemble"""
     adam_epsilon: float = 0.01
-    """of rnd and ensemble: with less, what is sampled rarely is never quite learned"""
+    """epsilon of Adam for rnd and ensemble: with less, what is sampled rarely is never quite learned"""
     power: float = 2.0
-    """of rnd and ensemble: variances are raised to this power, so that the half learned counts for little"""
+    """power to which variances of rnd and ensemble are raised, so that the half learned counts for little"""
     saturation: float | None = 0.4
-    """of rnd and ensemble: the fraction of the initial error from which on a transition is fully novel"""
+    """fraction of the initial error of rnd and ensemble from which on a transition is fully novel; left out, there is
+    no such limit"""
 
     def table_bits(self, steps: int) -> int:
         """Returns the given number of bits, or as many as a run needs: every step may lead to a new state."""
@@ -113,17 +119,18 @@ class NetworkSettings:
     """The networks of agents that plan with a simulator."""
 
     torso: str = "paper"
-    """paper (separate networks for vectors, one convolution for images) or shared, which reads any observation"""
+    """layers that read observations: paper (separate networks for vectors, one convolution for images) or shared, which
+    reads any observation"""
     width: int = 256
-    """of the hidden layers"""
+    """units of the hidden layers"""
     depth: int = 2
-    """hidden layers before those of the heads"""
+    """number of hidden layers before those of the heads"""
     channels: int = 16
-    """of the first convolution, for images"""
+    """number of channels of the first convolution, for images"""
     normalise_observations: bool = False
     """whether networks read numbers in units of the mean and the standard deviation that were observed"""
     support: str = "paper"
-    """of the value, reward and UBE heads: paper (21 atoms, from -117 to 117) or wide (255, from -1e6 to 1e6)"""
+    """atoms of the value, reward and UBE heads: paper (21, from -117 to 117) or wide (255, from -1e6 to 1e6)"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,28 +138,28 @@ class LearnedModelSettings:
     """The learned model, and its networks."""
 
     kind: str | None = "abstracted"
-    """abstracted (latent states that serve values, rewards and policies) or anchored (states of the environment, or
-    observations); left out, what suits the environment"""
+    """kind of the model: abstracted (latent states that serve values, rewards and policies) or anchored (states of the
+    environment, or observations); left out, what suits the environment"""
     latent: int = 100
-    """numbers in an abstracted latent state"""
+    """number of elements of an abstracted latent state"""
     torso: str = "paper"
-    """of the representation: paper (one convolution for images) or shared, which reads any observation"""
+    """layers of the representation: paper (one convolution for images) or shared, which reads any observation"""
     channels: int = 16
-    """of the first convolution, for images"""
+    """number of channels of the first convolution, for images"""
     normalise_observations: bool = False
-    """whether the model reads numbers in units of the mean and the standard deviation that were observed"""
+    """whether networks read numbers in units of the mean and the standard deviation that were observed"""
     representation: tuple[int, ...] = (256,)
-    """hidden layers of the abstracted model's representation; with torso paper, unless it reads images"""
+    """units of the hidden layers of the abstracted model's representation; with torso paper, unless it reads images"""
     dynamics: tuple[int, ...] = (256, 256)
-    """hidden layers"""
+    """units of the hidden layers of the dynamics"""
     heads: tuple[int, ...] = (128, 128)
-    """hidden layers of value, policy, reward and continuation"""
+    """units of the hidden layers of the heads for value, policy, reward and continuation"""
     ube_head: tuple[int, ...] = (128, 128, 128)
-    """hidden layers"""
+    """units of the hidden layers of the UBE head"""
     support: str = "paper"
-    """of the value, reward and UBE heads: paper (21 atoms, from -117 to 117) or wide (255, from -1e6 to 1e6)"""
+    """atoms of the value, reward and UBE heads: paper (21, from -117 to 117) or wide (255, from -1e6 to 1e6)"""
     beyond_known: bool = False
-    """maximal uncertainty behind the first unknown transition of a plan (appendix B)"""
+    """whether uncertainty is maximal behind the first unknown transition of a plan (appendix B of the paper)"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,19 +167,19 @@ class TargetSettings:
     """The targets of Reanalyse."""
 
     search: str = "gumbel"
-    """the search that makes targets: gumbel or puct"""
+    """rule of the search that makes targets: gumbel or puct"""
     value_steps: int | None = 0
-    """rewards of the replay in a value target; 0 searches, and takes the 1-step target if that is larger and the
-    environment deterministic; left out, what suits the environment"""
+    """number of rewards of the replay in a value target; 0 searches, and takes the 1-step target if that is larger and
+    the environment deterministic; left out, what suits the environment"""
     ube: str = "lookahead"
-    """what a UBE target ends with: lookahead (one step), root or edge (of an exploring search), or search-edge (of the
+    """last part of a UBE target: lookahead (one step), root or edge (of an exploring search), or search-edge (of the
     search for the other targets)"""
     ube_steps: int = 0
-    """steps of the replay in a UBE target before that"""
+    """number of steps of the replay in a UBE target before that"""
     fraction: float = 1.0
-    """of the policy targets that are searched anew"""
+    """fraction of the policy targets that are searched anew; the others are those of acting"""
     beta: float = 0.0
-    """below 0, targets are pessimistic"""
+    """beta of the search that makes targets; below 0 they are pessimistic"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,16 +187,19 @@ class ReplaySettings:
     """The replay, and how it is sampled."""
 
     capacity: int = 100_000
+    """number of steps in the replay of a seed"""
     batch_size: int = 256
+    """number of states in the batch of an update"""
     sequence: int = 1
-    """consecutive states of each sample: the steps that a learned model is unrolled for"""
+    """number of consecutive states of a sample: the steps that a learned model is unrolled for"""
     priority: str = "surprise"
-    """what decides how often a step is sampled: value-error, or surprise"""
+    """quantity that decides how often a step is sampled: value-error, or surprise"""
     priority_exponent: float = 0.6
+    """exponent of the priorities; 0 samples uniformly"""
     importance: tuple[float, float] = (0.0, 0.0)
-    """exponent of the importance weights, at the start and at the end"""
+    """exponent of the importance weights, at the start and at the end of training"""
     recent: int = 0
-    """last steps that a novelty estimator gets again with each batch, if training updates it"""
+    """number of the last steps that a novelty estimator gets again with each batch, if training updates it"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,6 +207,7 @@ class OptimiserSettings:
     """Adam."""
 
     learning_rate: float = 1e-3
+    """learning rate of Adam"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,15 +215,15 @@ class ScheduleSettings:
     """When the agent acts and learns."""
 
     num_envs: int = 2
-    """parallel episodes"""
+    """number of parallel episodes of a seed"""
     rollout_length: int = 5
-    """steps of each in an iteration"""
+    """number of steps of each episode in an iteration"""
     updates: int = 20
-    """of the networks in an iteration"""
+    """number of updates of the networks in an iteration"""
     warmup_steps: int = 100
-    """environment steps before the first update"""
+    """number of environment steps before the first update"""
     target_period: int = 1
-    """iterations after which the networks are copied to the target networks"""
+    """number of iterations after which the networks are copied to the target networks"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,16 +233,17 @@ class EvaluationSettings:
     every: int | None = 200
     """environment steps between evaluations; left out, 2,048, or more where a run would have over 50 of them"""
     episodes: int = 1
+    """number of episodes of an evaluation"""
     beta: float = 0.0
-    """above 0 evaluation explores, below 0 it is careful"""
+    """beta of evaluation: above 0 it explores, below 0 it avoids uncertainty"""
     max_steps: int | None = None
-    """after which an episode is cut off; left out, the task's longest episode"""
+    """steps after which an evaluation episode is cut off; left out, the environment's longest episode"""
     solved_return: float | None = None
-    """the mean return from which a seed counts as solved; left out, what the environment says, or else all episodes
-    must be a success"""
+    """mean return from which a seed counts as solved; left out, what the environment says, or else all episodes must be
+    a success"""
     baseline_return: float | None = None
-    """an episode that ends with more is a success; left out, a positive reward is, unless many steps have a reward or
-    an episode goes on after a positive one: then the best of some random episodes"""
+    """return above which an episode is a success; left out, a positive reward is, unless many steps have a reward or an
+    episode goes on after a positive one: then the best of some random episodes"""
 
 
 EnvT = TypeVar("EnvT")
@@ -243,7 +255,7 @@ class Settings(Generic[EnvT, ModelT]):
     """All settings of a training. Steps are environment steps of one seed, all parallel episodes counted."""
 
     steps: int
-    """when training ends"""
+    """environment steps of each seed after which training ends"""
     env: EnvT
     model: ModelT
     search: SearchSettings = SearchSettings()

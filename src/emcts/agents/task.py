@@ -40,7 +40,9 @@ class EnvOptions:
     """The environment that a reference names: the arguments that make it, and a limit on the steps of an episode."""
 
     arguments: Mapping[str, JSON] = dataclasses.field(default_factory=dict)
+    """arguments that make the environment, by name: --env NAME=VALUE ..."""
     time_limit: int | None = None
+    """steps after which an episode is truncated: --time-limit N"""
     deterministic: bool | None = None
     """whether a step ignores its key; left out, what the environment says, or else what was found by trying"""
 

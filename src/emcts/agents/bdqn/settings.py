@@ -16,17 +16,18 @@ from emcts.training.learner import UpdateSchedule
 
 @dataclasses.dataclass(frozen=True)
 class EnsembleSettings:
-    """The members, and how they differ."""
+    """The members of the ensemble, and how they differ."""
 
     size: int = 10
+    """number of members"""
     hidden: tuple[int, ...] = (50, 50)
     """units of each hidden layer"""
     prior_scale: float = 5.0
-    """weight of the prior of a member in its values"""
+    """weight of the random prior of a member in its values"""
     mask_probability: float = 1.0
-    """with which a member learns from a step"""
+    """probability with which a member learns from a step"""
     noise_scale: float = 0.0
-    """of noise on the rewards that a member learns from"""
+    """standard deviation of the noise on the rewards that a member learns from"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +35,9 @@ class UniformReplaySettings:
     """The replay, sampled uniformly."""
 
     capacity: int = 10_000
+    """number of steps in the replay of a seed"""
     batch_size: int = 1280
+    """number of steps in the batch of an update"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,11 +45,11 @@ class BdqnScheduleSettings:
     """When the agent acts and learns."""
 
     rollout_length: int = 1
-    """steps before each update"""
+    """number of steps before each update"""
     warmup_steps: int = 128
-    """steps before the first update"""
+    """number of steps before the first update"""
     target_period: int = 4
-    """updates after which the networks are copied to the target networks"""
+    """number of updates after which the networks are copied to the target networks"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,11 +57,12 @@ class BdqnSettings(Generic[EnvT]):
     """bsuite's defaults, but for the two that the paper changed: an ensemble of 10 and batches of 1280."""
 
     steps: int
-    """when training ends"""
+    """environment steps of each seed after which training ends"""
     env: EnvT
     discount: float = 0.99
+    """discount of rewards per step"""
     return_range: float | None = 1.0
-    """the unit of values, and so of priors; left out, the range of the returns that were seen"""
+    """unit of values, and so of priors; left out, the range of the returns that were seen"""
     normalise_observations: bool = False
     """whether networks read numbers in units of the mean and the standard deviation that were observed"""
     ensemble: EnsembleSettings = EnsembleSettings()

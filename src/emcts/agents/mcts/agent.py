@@ -27,20 +27,25 @@ class NoveltyUpdate(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class LossWeights:
-    """The weight of each loss. `continuation` and `consistency` are losses of learned models.
-
-    With an `uncertainty_weight` T, losses of a state are weighted by `0.5 + sigmoid(-T * std)` of its value, in units
-    of the return range: above 0, uncertain states count less.
-    """
+    """The weight of each loss."""
 
     value: float = 1.0
+    """weight of the value loss"""
     policy: float = 1.0
+    """weight of the policy loss"""
     exploration: float = 1.0
+    """weight of the loss of the exploration policy"""
     ube: float = 1.0
+    """weight of the loss of the UBE head"""
     reward: float = 1.0
+    """weight of the reward loss of a learned model"""
     continuation: float = 1.0
+    """weight of the loss of a learned model's continuation head"""
     consistency: float = 1.0
+    """weight of the distance of a learned model's predicted latent states from encoded ones"""
     uncertainty_weight: float = 0.0
+    """T: losses of a state are weighted by 0.5 + sigmoid(-T * std) of its value, in units of the return range; above 0
+    uncertain states count less"""
 
 
 @dataclasses.dataclass(frozen=True)

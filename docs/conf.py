@@ -29,6 +29,8 @@ nb_execution_timeout = 120
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 
+smartquotes = False  # they would turn the hyphens of options into dashes
+
 html_theme = "furo"
 html_title = "emcts"
 html_show_sourcelink = False

@@ -72,7 +72,7 @@ class RunOptions(DistributedOptions):
 
 @dataclass(frozen=True)
 class TrainOptions(RunOptions):
-    """TrainOptions of a run that do not depend on what is trained."""
+    """The options of a run that do not depend on what is trained."""
 
     seeds: int | None = None
     """Train this number of seeds, from 0 on, at the same time. 4 if not given."""

@@ -102,10 +102,11 @@ def missing_packages(extra: str) -> list[str]:
 
 def bench() -> None:
     """A search of mctx and the same one of emcts, with mctx's own records."""
-    import emcts
     import jax
     import jax.numpy as jnp
     import mctx
+
+    import emcts
 
     def recurrent_fn(params, key, action, embedding):
         step = mctx.RecurrentFnOutput(

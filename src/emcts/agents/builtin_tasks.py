@@ -9,7 +9,13 @@ from jaxtyping import Array, Float, PyTree
 
 from emcts.agents.task import Anchor, Task
 from emcts.envs import DeepSea, MinAtar, Subleq
-from emcts.envs.subleq import behaviour, behaviour_and_program
+from emcts.envs.subleq import (
+    behaviour,
+    behaviour_and_program,
+    behaviour_on_examples,
+    first_results,
+    length,
+)
 from emcts.training.env_factory import SharedEnv
 from emcts.training.evaluation import episodes_solved
 
@@ -82,7 +88,13 @@ def subleq(options: SubleqOptions) -> Task:
         max_steps=options.max_words + 1,
         solved=episodes_solved,
         bounded_returns=True,
-        novelty_inputs={"io": behaviour, "full": behaviour_and_program},
+        novelty_inputs={
+            "io": behaviour,
+            "full": behaviour_and_program,
+            "examples": behaviour_on_examples,
+            "trace": first_results,
+            "length": length,
+        },
     )
 
 

@@ -1,6 +1,7 @@
 """SUBLEQ of any word size: each machine's memory is a row of bytes."""
 
 from functools import partial
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, UInt8
@@ -43,8 +44,21 @@ def load(dialect: Dialect, programs: UInt8[Array, "B W"], active: Bool[Array, "B
     )
 
 
+class Effects(NamedTuple):
+    """What an instruction of each machine does: its result, and whether it reads IN or writes to OUT."""
+
+    word: Int[Array, "B"]
+    reads: Bool[Array, "B"]
+    is_out: Bool[Array, "B"]
+
+
 def step(dialect: Dialect, examples: Examples, machines: Machines) -> Machines:
     """Executes one instruction of every machine that has not stopped."""
+    return execute(dialect, examples, machines)[0]
+
+
+def execute(dialect: Dialect, examples: Examples, machines: Machines) -> tuple[Machines, Effects]:
+    """Executes one instruction of every machine that has not stopped; of the others the effects mean nothing."""
     memory, address = machines.memory, machines.address
     a, b, c = (_at(memory, address + i) for i in range(3))
     value = jnp.where(machines.inputs_read < SLOTS, _at(examples.inputs, machines.inputs_read), 0)
@@ -64,13 +78,14 @@ def step(dialect: Dialect, examples: Examples, machines: Machines) -> Machines:
     target = jnp.where(is_right & (num_right == examples.num_wanted), dialect.halt_address, target)
     written = jnp.where(runs & (a < dialect.in_address), a, dialect.word_size)
     here = jnp.arange(dialect.word_size, dtype=jnp.int32)[None] == written[:, None]
-    return Machines(
+    after = Machines(
         memory=jnp.where(here, word.astype(jnp.uint8)[:, None], memory),
         address=jnp.where(runs, target, address),
         inputs_read=jnp.minimum(machines.inputs_read + reads, SLOTS),
         num_right=num_right,
         wrong=jnp.where(is_out & ~is_right, word, machines.wrong),
     )
+    return after, Effects(word, reads, is_out)
 
 
 def running(dialect: Dialect, machines: Machines) -> Bool[Array, "B"]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +13,11 @@ from emcts.envs.base import ArtifactRecord, Outcome, tree_where
 from emcts.envs.subleq import machine
 from emcts.envs.subleq.assembly import disassemble
 from emcts.envs.subleq.dialect import SLOTS, Dialect
-from emcts.envs.subleq.examples import example_arrays, examples
-from emcts.envs.subleq.machine import Example, Result
+from emcts.envs.subleq.examples import example_arrays, examples, more_shown_arrays
+from emcts.envs.subleq.machine import Events, Example, Result
 from emcts.types import Key, Replaceable, record
+
+TRACED = 8  # instructions of the novelty input `first_results`
 
 Encoding = Callable[[Int[Array, "L"], Bool[Array, "L"], int], Float[Array, "L F"]]
 Reward = Callable[[Bool[Array, ""], Int[Array, ""], int], Float[Array, ""]]
@@ -204,14 +207,51 @@ class Subleq:
         return ArtifactRecord({"words": words}, text, ".asm")
 
     def _examples(self, task: Int[Array, ""]) -> Example:
-        tables = [example_arrays(name, self.word_size) for name in self.tasks]
+        return self._of_task(example_arrays, task)
+
+    def _of_task(self, arrays: Callable[[str, int], Example], task: Int[Array, ""]) -> Example:
+        tables = [arrays(name, self.word_size) for name in self.tasks]
         return jax.tree.map(lambda *rows: jnp.stack(rows)[task], *tables)
+
+    def results_on_more_examples(self, state: State) -> Result:
+        """The results on the examples of `more_shown_examples`."""
+        more = self._of_task(more_shown_arrays, state.task)
+        run = partial(machine.run, self.dialect, state.words)
+        return jax.vmap(lambda example: run(example, jnp.array(True)))(more)
+
+    def first_events(self, state: State, count: int) -> Events:
+        """The first instructions of the program on the shown example."""
+        shown = jax.tree.map(lambda x: x[0], self._examples(state.task))
+        return machine.first_events(self.dialect, state.words, shown, count)
 
 
 def behaviour(env: Subleq, state: State) -> UInt8[Array, "5"]:
     """Novelty input: the observation without the program, in as few bytes as tell it apart (equal iff `io` is)."""
-    shown = state.shown
-    parts = [state.task, shown.inputs_read, shown.num_right, shown.wrong >= 0, shown.wrong]
+    return jnp.append(state.task.astype(jnp.uint8), _behaviour_on(state.shown))
+
+
+def behaviour_on_examples(env: Subleq, state: State) -> UInt8[Array, "F"]:
+    """Novelty input: the behaviour on the shown example and on three more, none of which is a hidden one."""
+    more = jax.vmap(_behaviour_on)(env.results_on_more_examples(state))
+    return jnp.concatenate([behaviour(env, state), more.reshape(-1)])
+
+
+def first_results(env: Subleq, state: State) -> UInt8[Array, "F"]:
+    """Novelty input: the results of the first instructions on the shown example, and which read or write.
+
+    Programs that compute the same values in the same order are equal, wherever their words are.
+    """
+    events = env.first_events(state, TRACED)
+    return jnp.concatenate([state.task.astype(jnp.uint8)[None], events.words, events.kinds])
+
+
+def length(env: Subleq, state: State) -> UInt8[Array, "1"]:
+    """Novelty input, to join with others: the number of words, and so of those left."""
+    return state.num_words.astype(jnp.uint8)[None]
+
+
+def _behaviour_on(result: Result) -> UInt8[Array, "4"]:
+    parts = [result.inputs_read, result.num_right, result.wrong >= 0, result.wrong]
     return jnp.stack([part.astype(jnp.uint8) for part in parts])
 
 

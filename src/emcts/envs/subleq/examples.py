@@ -12,6 +12,8 @@ from emcts.envs.subleq.tasks import LIST, Group, SubleqTask, task
 
 NUM_EXAMPLES = 8  # the first is shown, the others are hidden
 FEWEST_INPUTS = 5
+MORE_SHOWN = 3
+SHOWN = "shown"  # the seed of `more_shown_examples`, which no number equals
 
 _LONGEST_LIST = 3
 _POOL = 2000  # groups drawn to find the kinds that a task has
@@ -42,7 +44,7 @@ def examples(name: str, word_size: int) -> tuple[Pair, ...]:
             return tuple((inputs, tuple(chosen.outputs(inputs))) for inputs in drawn)
 
 
-def further_examples(name: str, word_size: int, count: int, seed: int = 0) -> tuple[Pair, ...]:
+def further_examples(name: str, word_size: int, count: int, seed: int | str = 0) -> tuple[Pair, ...]:
     """Pairs drawn as the hidden examples of a task are, but from another stream of random numbers for each seed."""
     if count < 1:
         raise ValueError(f"{count} further examples: give at least 1")
@@ -56,7 +58,23 @@ def further_examples(name: str, word_size: int, count: int, seed: int = 0) -> tu
 
 def example_arrays(name: str, word_size: int) -> Example:
     """The examples of a task as words of a machine, one row each."""
-    pairs = examples(name, word_size)
+    return _arrays(examples(name, word_size), word_size)
+
+
+@cache
+def more_shown_examples(name: str, word_size: int) -> tuple[Pair, ...]:
+    """Examples that an agent may see beside the shown one: none of them is a hidden one."""
+    hidden = examples(name, word_size)[1:]
+    drawn = further_examples(name, word_size, MORE_SHOWN + len(hidden), SHOWN)
+    return tuple(pair for pair in drawn if pair not in hidden)[:MORE_SHOWN]
+
+
+def more_shown_arrays(name: str, word_size: int) -> Example:
+    """The examples of `more_shown_examples` as words of a machine, one row each."""
+    return _arrays(more_shown_examples(name, word_size), word_size)
+
+
+def _arrays(pairs: Sequence[Pair], word_size: int) -> Example:
     dialect = Dialect(word_size)
 
     def rows(column: int) -> list[list[int]]:

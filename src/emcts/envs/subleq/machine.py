@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Int, UInt8
 
 from emcts.envs.subleq import arrays, interpreter, packed
 from emcts.envs.subleq.dialect import Dialect
+from emcts.envs.subleq.interpreter import MachinesT
 from emcts.types import Replaceable, record
 
 Results = TypeVar("Results")
@@ -37,6 +38,17 @@ class Result(Replaceable):
     solved: Bool[Array, "*batch"]
 
 
+@record
+class Events(Replaceable):
+    """The first instructions of a program: the result of each, and its kind, 0 for none.
+
+    The kind is 1, or 2 if the instruction reads an input, and 2 more if it writes an output.
+    """
+
+    words: UInt8[Array, "K"]
+    kinds: UInt8[Array, "K"]
+
+
 def run(dialect: Dialect, program: UInt8[Array, "W"], example: Example, active: Bool[Array, ""]) -> Result:
     """Runs a program until its first wrong output, the wanted output, its end, or 200 instructions.
 
@@ -56,6 +68,36 @@ def run_all(
     return result, result.solved & jnp.all(others.solved)
 
 
+def first_events(dialect: Dialect, program: UInt8[Array, "W"], example: Example, count: int) -> Events:
+    """The first `count` instructions of a program on an example, up to where a test of it ends."""
+    programs, one = jax.tree.map(lambda x: x[None], (program, example))
+    active = jnp.ones(1, bool)
+    if dialect.word_size == 16:
+        execute = partial(packed.execute, dialect.signed, _packed_examples(one))
+        return _events(execute, packed.running, packed.load(programs, active), count)
+    wanted = arrays.Examples(one.inputs, one.wanted, one.num_wanted)
+    running = partial(arrays.running, dialect)
+    return _events(
+        partial(arrays.execute, dialect, wanted), running, arrays.load(dialect, programs, active), count
+    )
+
+
+def _events(
+    execute: Callable[[MachinesT], tuple[MachinesT, packed.Effects | arrays.Effects]],
+    running: Callable[[MachinesT], Bool[Array, "1"]],
+    machines: MachinesT,
+    count: int,
+) -> Events:
+    words, kinds = [], []
+    for _ in range(count):
+        runs = running(machines)
+        machines, effects = execute(machines)
+        kind = 1 + effects.reads.astype(jnp.uint8) + 2 * effects.is_out.astype(jnp.uint8)
+        words.append(jnp.where(runs, effects.word.astype(jnp.uint8), 0)[0])
+        kinds.append(jnp.where(runs, kind, 0)[0])
+    return Events(jnp.stack(words), jnp.stack(kinds))
+
+
 @cache
 def _runner(dialect: Dialect) -> Callable[[Array, Example, Array], Result]:
     run_batch = _run_packed if dialect.word_size == 16 else _run_arrays
@@ -66,11 +108,7 @@ def _runner(dialect: Dialect) -> Callable[[Array, Example, Array], Result]:
 def _run_packed(
     dialect: Dialect, programs: UInt8[Array, "B W"], examples: Example, active: Bool[Array, "B"]
 ) -> Result:
-    packed_examples = (
-        packed.pack(examples.inputs),
-        packed.pack(examples.wanted),
-        examples.num_wanted.astype(jnp.uint32),
-    )
+    packed_examples = _packed_examples(examples)
     registers = packed.load(programs, active)
     instructions = packed.make_interpreter(dialect.signed)
 
@@ -88,6 +126,14 @@ def _run_packed(
         num_right=packed.num_right(registers),
         wrong=packed.wrong(registers),
         solved=packed.solved(registers),
+    )
+
+
+def _packed_examples(examples: Example) -> packed.Examples:
+    return (
+        packed.pack(examples.inputs),
+        packed.pack(examples.wanted),
+        examples.num_wanted.astype(jnp.uint32),
     )
 
 

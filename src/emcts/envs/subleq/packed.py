@@ -11,7 +11,7 @@ in plain JAX and in a Pallas kernel (`run_kernel`), which is why they use shifts
 """
 
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -63,8 +63,21 @@ def load(programs: UInt8[Array, "B W"], active: Bool[Array, "B"]) -> Registers:
     return pack(programs[:, :8]), jnp.where(active, high, high | STOPPED)
 
 
+class Effects(NamedTuple):
+    """What an instruction of each machine does: its result, and whether it reads IN or writes to OUT."""
+
+    word: Register
+    reads: Bool[Array, "B"]
+    is_out: Bool[Array, "B"]
+
+
 def step(signed: bool, examples: Examples, machine: Registers) -> Registers:
     """Executes one instruction of every machine that has not stopped."""
+    return execute(signed, examples, machine)[0]
+
+
+def execute(signed: bool, examples: Examples, machine: Registers) -> tuple[Registers, Effects]:
+    """Executes one instruction of every machine that has not stopped; of the others the effects mean nothing."""
     (inputs, wanted, num_wanted), (low, high) = examples, machine
     address, read, right = (high >> _ADDRESS) & 15, (high >> _READ) & 15, high >> _RIGHT
     a, b, c = _fetch(low, high, address)
@@ -81,7 +94,8 @@ def step(signed: bool, examples: Examples, machine: Registers) -> Registers:
     new_low = jnp.where(a < 8, low ^ patch, low)
     new_high = jnp.where((a >= 8) & (a < _IN), high ^ patch, high) & _WORDS
     new_right = right + (is_out & is_right).astype(jnp.uint32)
-    new_read = jnp.minimum(read + ((a == _IN) | (b == _IN)).astype(jnp.uint32), SLOTS)
+    reads = (a == _IN) | (b == _IN)
+    new_read = jnp.minimum(read + reads.astype(jnp.uint32), SLOTS)
     target = jnp.minimum(jnp.where(jumps, c, address + 3), ENDED)
     after_right = jnp.where(new_right == num_wanted, jnp.uint32(SOLVED), target)
     target = jnp.where(is_out, jnp.where(is_right, after_right, jnp.uint32(FAILED)), target)
@@ -89,7 +103,8 @@ def step(signed: bool, examples: Examples, machine: Registers) -> Registers:
     new_low = jnp.where(is_out & ~is_right, word, new_low)
     new_high = new_high | (target << _ADDRESS) | (new_read << _READ) | (new_right << _RIGHT)
     runs = address < ENDED
-    return jnp.where(runs, new_low, low), jnp.where(runs, new_high, high)
+    after = jnp.where(runs, new_low, low), jnp.where(runs, new_high, high)
+    return after, Effects(word, reads, is_out)
 
 
 def running(machine: Registers) -> Bool[Array, "B"]:

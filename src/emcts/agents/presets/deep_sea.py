@@ -34,7 +34,7 @@ SIMULATOR = Settings(
     replay=ReplaySettings(importance=PAPER_IMPORTANCE, recent=128),
     loss=LossWeights(value=0.5, policy=0.5, ube=0.125),
 )
-"""What worked best here for agents with a simulator: docs/agents.md has the reasons."""
+"""What worked best here for agents with a simulator: docs/notes/presets.md has the reasons."""
 
 PAPER_SIMULATOR = replace(
     SIMULATOR,
@@ -68,7 +68,7 @@ ABSTRACTED = Settings(
     replay=replace(SIMULATOR.replay, sequence=5, batch_size=64),
     loss=LossWeights(value=0.5, policy=0.5, ube=4.0, consistency=1.0),
 )
-"""What worked best here for an abstracted model: docs/agents.md has the reasons."""
+"""What worked best here for an abstracted model: docs/notes/presets.md has the reasons."""
 
 ANCHORED = replace(
     ABSTRACTED,

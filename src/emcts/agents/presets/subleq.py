@@ -28,7 +28,7 @@ DEFAULT = replace(
     novelty=replace(gumbel.NOVELTY, kind="hash-counts"),
     replay=replace(gumbel.REPLAY, capacity=1_000_000),
 )
-"""What worked best here: docs/agents.md has the reasons."""
+"""What worked best here: docs/notes/presets.md has the reasons."""
 
 LEARNED = Settings(
     steps=DEFAULT.steps,

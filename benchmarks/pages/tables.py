@@ -1,0 +1,12 @@
+"""All tables of pages, by the names that stand in the pages."""
+
+from benchmarks.pages import besides, figure_1, figure_2, figures_3_to_5, summary
+from benchmarks.pages.page import Makers
+
+TABLES: Makers = {
+    **figure_1.TABLES,
+    **figure_2.TABLES,
+    **figures_3_to_5.TABLES,
+    **besides.TABLES,
+    **summary.TABLES,
+}

@@ -254,7 +254,12 @@ def _line(row: dict[str, Any]) -> str:
     times = (
         f"mctx {row['mctx_ms']:.2f} ms, emcts {row['emcts_ms']:.2f} ms, model alone {row['model_ms']:.2f} ms"
     )
-    return f"{_label(row)}: {times}; agreement {row['agree_with_mctx']:.1%}, {row['kernels_agree_with_plain']:.1%}"
+    equal = f"{_share(row['agree_with_mctx'])}, {_share(row['kernels_agree_with_plain'])}"
+    return f"{_label(row)}: {times}; agreement {equal}"
+
+
+def _share(agreement: float) -> str:
+    return "100%" if agreement == 1 else f"{min(agreement, 0.9999):.2%}"
 
 
 def _speed(title: str, rows: list[dict[str, Any]]) -> Table:
@@ -282,8 +287,8 @@ def _speed(title: str, rows: list[dict[str, Any]]) -> Table:
             f"{row['mctx_over_model']:.1f}",
             f"{row['over_model']:.2f}",
             _verdict(row["limit"], row["over_model"], at_least=False),
-            f"{row['agree_with_mctx']:.0%}",
-            f"{row['kernels_agree_with_plain']:.0%}",
+            _share(row["agree_with_mctx"]),
+            _share(row["kernels_agree_with_plain"]),
         )
     return table
 
@@ -313,7 +318,7 @@ def _equality(rows: list[dict[str, Any]]) -> Table:
     for column in ("rule", "equal trees", "largest difference of a std"):
         table.add_column(column, justify="left" if column == "rule" else "right")
     for row in rows:
-        table.add_row(row["rule"], f"{row['equal']:.1%}", f"{row['largest_difference']:.1e}")
+        table.add_row(row["rule"], _share(row["equal"]), f"{row['largest_difference']:.1e}")
     return table
 
 

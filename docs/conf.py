@@ -31,6 +31,8 @@ nb_execution_show_tb = True
 
 smartquotes = False  # they would turn the hyphens of options into dashes
 
+python_maximum_signature_line_length = 88
+toc_object_entries_show_parents = "hide"
 html_theme = "furo"
 html_title = "emcts"
 html_show_sourcelink = False

@@ -1,6 +1,6 @@
 """Writes the parts of pages that are made from the code: settings, presets, options of commands, and the API.
 
-A page says where with a block of the language `{generated}`, whose one line is the name of an entry of `PARTS` and its
+A page says where with a block of the language `{generated}`, which has the name of an entry of `PARTS` and its
 arguments:
 
     ```{generated}
@@ -23,7 +23,7 @@ PARTS: dict[str, Callable[..., str]] = {
     "presets": presets,
     "settings": settings,
 }
-BLOCK = re.compile(r"^```\{generated\}\n(.*?)\n```$", flags=re.MULTILINE)
+BLOCK = re.compile(r"^```\{generated\}\n([^`]*)\n```$", flags=re.MULTILINE)
 
 
 def expand(text: str) -> str:

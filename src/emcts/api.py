@@ -85,13 +85,24 @@ def train(
     quiet: bool = False,
     **more_settings: object,
 ) -> Run:
-    """Trains an agent as `emcts train` does, and returns its run.
+    """Trains an agent as `emcts train` does, and returns its run. Ctrl-C saves and returns, and `resume` continues.
 
-    `env` is an environment, the name of a built-in one, or a reference such as `gymnasium:CartPole-v1`. `seeds` are so
-    many from 0 on, or those of a list. Settings are those of the command line, by dotted path
-    (`settings={"search.simulations": 32}`) or as arguments (`search__simulations=32`); arguments of an environment that
-    a reference names belong to `env` (`env__size=12`). `encoder` makes a module of your own for what is observed
-    (docs/guides/networks.md). Ctrl-C saves and returns, and `resume` continues.
+    Args:
+        env: an environment, the name of a built-in one, or a reference such as `gymnasium:CartPole-v1`.
+        agent: az, az-ube, e-az, mz, mz-ube, e-mz or bdqn.
+        seeds: so many from 0 on, or a list of them. They train side by side.
+        steps: environment steps of each seed; left out, the preset's number.
+        out: the folder of the run; left out, the next free one in `runs`.
+        time_limit: steps after which an episode is truncated.
+        preset: the name of the settings to start from; left out, the environment's default.
+        settings: settings by dotted path, such as `{"search.simulations": 32}`.
+        encoder: makes a module of your own for what is observed (docs/guides/networks.md).
+        devices: `SEEDSxDATA`, such as `4x2`; left out, all devices that fit.
+        loggers: what receives the metrics beside metrics.jsonl: `tensorboard`, `wandb`.
+        checkpoints: when to save, and how many checkpoints to keep.
+        quiet: whether nothing is printed.
+        more_settings: settings as arguments, such as `search__simulations=32`; arguments of an environment that a
+            reference names belong to `env` (`env__size=12`).
     """
     if out is not None and not str(out):
         raise ValueError("out is empty: name a folder, such as runs/x, or leave it out")
@@ -126,8 +137,14 @@ def resume(
 ) -> Run:
     """Continues a run from its last checkpoint as `emcts resume` does, up to `steps` of each seed if they are more.
 
-    A run of an environment of your own needs `env` again, the object or its reference; one with an encoder of your own
-    needs that.
+    Args:
+        path: the folder of the run.
+        env: the environment, as an object or a reference, if it is code of yours.
+        steps: environment steps of each seed; they can only grow.
+        encoder: the module that the run was trained with, if it is yours.
+        devices: `SEEDSxDATA`, which may differ from before.
+        loggers: what receives the metrics beside metrics.jsonl.
+        quiet: whether nothing is printed.
     """
     folder = Folder.open(Path(path))
     config = folder.config()
@@ -149,8 +166,12 @@ def load(
 ) -> TrainedAgent:
     """Loads an agent from the newest intact checkpoint of a run, or from the `best` one by its mean return.
 
-    Of the seeds it takes the given one, or that of the highest return when the checkpoint was saved. A run of an
-    environment of your own needs `env` again, the object or its reference; one with an encoder of your own needs that.
+    Args:
+        path: the folder of the run.
+        env: the environment, as an object or a reference, if it is code of yours.
+        encoder: the module that the run was trained with, if it is yours.
+        checkpoint: `latest` or `best`.
+        seed: one of the run; left out, that of the highest return when the checkpoint was saved.
     """
     lookup({"latest": False, "best": True}, checkpoint, "checkpoint")
     folder = Folder.open(Path(path))

@@ -20,7 +20,7 @@ RecordT = TypeVar("RecordT", bound=type)
 
 Params = PyTree
 Key = PRNGKeyArray | Array
-RecurrentState = PyTree
+RecurrentState = PyTree  # the model's state at a node: any pytree, each leaf with a batch axis first
 Scalar = int | float | Array  # one number
 Number = ArrayLike  # one number, or an array of them
 JSON = bool | int | float | str | Sequence[object] | Mapping[str, object] | None
@@ -73,10 +73,10 @@ class Replaceable:
 class RootFnOutput(Replaceable):
     """The model's output for the root. `value_variance` None means that the value is known."""
 
-    prior_logits: Array  # [B, A]
-    value: Array  # [B]
-    embedding: RecurrentState  # [B, ...]
-    value_variance: MaybeArray = None  # [B]
+    prior_logits: Array  # [B, A]: logits of the prior policy
+    value: Array  # [B]: the estimated return from the root on
+    embedding: RecurrentState  # [B, ...]: the state of the root, as `recurrent_fn` takes it
+    value_variance: MaybeArray = None  # [B]: the epistemic variance of `value`
 
 
 @record
@@ -86,33 +86,33 @@ class RecurrentFnOutput(Replaceable):
     `discount` applies to `value`; 0 ends the episode, and cuts off value and variance alike.
     """
 
-    reward: Array  # [B]
-    discount: Array  # [B]
-    prior_logits: Array | None  # [B, A]; a search needs them
-    value: Array  # [B]
-    reward_variance: MaybeArray = None  # [B]
-    value_variance: MaybeArray = None  # [B]
+    reward: Array  # [B]: the reward of the transition
+    discount: Array  # [B]: the factor of `value`; 0 ends the episode, -1 is a move of the other player
+    prior_logits: Array | None  # [B, A]: logits of the prior policy; a search needs them
+    value: Array  # [B]: the estimated return from the new state on
+    reward_variance: MaybeArray = None  # [B]: the epistemic variance of `reward`
+    value_variance: MaybeArray = None  # [B]: the epistemic variance of `value`
 
 
 @record
 class DecisionRecurrentFnOutput(Replaceable):
     """The model's output for an afterstate: after an action, before the chance outcome."""
 
-    chance_logits: Array  # [B, C]
-    afterstate_value: Array  # [B]
-    afterstate_value_variance: MaybeArray = None  # [B]
+    chance_logits: Array  # [B, C]: logits of the chance outcomes
+    afterstate_value: Array  # [B]: the estimated return from the afterstate on
+    afterstate_value_variance: MaybeArray = None  # [B]: its epistemic variance
 
 
 @record
 class ChanceRecurrentFnOutput(Replaceable):
     """The model's output for the state that a chance outcome leads to."""
 
-    action_logits: Array  # [B, A]
-    value: Array  # [B]
-    reward: Array  # [B]
-    discount: Array  # [B]
-    reward_variance: MaybeArray = None  # [B]
-    value_variance: MaybeArray = None  # [B]
+    action_logits: Array  # [B, A]: logits of the prior policy
+    value: Array  # [B]: the estimated return from the new state on
+    reward: Array  # [B]: the reward of the action and its outcome
+    discount: Array  # [B]: the factor of `value`; 0 ends the episode
+    reward_variance: MaybeArray = None  # [B]: the epistemic variance of `reward`
+    value_variance: MaybeArray = None  # [B]: the epistemic variance of `value`
 
 
 @record
@@ -122,9 +122,9 @@ class PolicyOutput(Replaceable, Generic[T_co]):
     `action_weights` sum to one: the targets of a policy network.
     """
 
-    action: Array  # [B]
-    action_weights: Array  # [B, A]
-    search_tree: T_co
+    action: Array  # [B]: the selected action
+    action_weights: Array  # [B, A]: a policy over actions; NaN in rows whose numbers a search cannot use
+    search_tree: T_co  # the `Tree` of the search
 
     def _repr_html_(self) -> str | None:
         """What a notebook shows: the actions, and the first tree of the batch. None leaves it to `repr`."""
@@ -135,10 +135,11 @@ class PolicyOutput(Replaceable, Generic[T_co]):
 
 
 Action = Int[Array, "..."]
-# An output is one of the records above, or mctx's record of the same name.
+# The model: from parameters, a random key, actions [B] and states to its output and the next states.
 RecurrentFn = Callable[[Params, Key, Action, RecurrentState], tuple[Any, RecurrentState]]
 DecisionRecurrentFn = Callable[[Params, Key, Action, RecurrentState], tuple[Any, RecurrentState]]
 ChanceRecurrentFn = Callable[[Params, Key, Action, RecurrentState], tuple[Any, RecurrentState]]
+# The loop over simulations: `jax.lax.fori_loop`, or a function with its signature.
 LoopFn = Callable[[int, int, Callable[[Any, Any], Any], Any], Any]
 
 State = TypeVar("State")
@@ -155,9 +156,9 @@ class SampledOutcomes(Generic[State, Step]):
     floating point (a reward) are means over all of them.
     """
 
-    draw: Callable[[Params, Key, Action, State], tuple[Step, State]]
-    evaluate: Callable[[Params, Action, State, Step, State], Any]
-    num_outcomes: int
+    draw: Callable[[Params, Key, Action, State], tuple[Step, State]]  # a step of the simulator, of one state
+    evaluate: Callable[[Params, Action, State, Step, State], Any]  # the model's output for a batch of steps
+    num_outcomes: int  # how many outcomes of each action are kept
 
     def __post_init__(self) -> None:
         if self.num_outcomes < 1:

@@ -34,13 +34,14 @@ class TrainedAgent:
     `env` is the environment that it was trained on, with the time limit if there was one.
     """
 
-    learner: Learner[PyTree]
+    learner: Learner[PyTree]  # how it acts and searches
     state: PyTree = field(repr=False)  # of this seed
-    seed: int
-    env_steps: int
+    seed: int  # that was trained
+    env_steps: int  # of this seed at the checkpoint
 
     @functools.cached_property
     def env(self) -> AnyEnvironment:
+        """The environment of this seed."""
         return self.learner.env_factory.make(self.state.env_params)
 
     def act(

@@ -28,12 +28,13 @@ class Outcome(Replaceable):
     A step that sets both flags is terminated.
     """
 
-    reward: Float[Array, ""]
-    terminated: Bool[Array, ""]
-    truncated: Bool[Array, ""]
+    reward: Float[Array, ""]  # the reward of the step
+    terminated: Bool[Array, ""]  # whether the rules ended the episode
+    truncated: Bool[Array, ""]  # whether a limit cut it off
 
     @property
     def over(self) -> Bool[Array, "..."]:
+        """Whether the episode is over, for either reason."""
         return self.terminated | self.truncated
 
     @property
@@ -59,18 +60,28 @@ class Environment(Protocol[State]):
     """
 
     @property
-    def num_actions(self) -> int: ...
+    def num_actions(self) -> int:
+        """The number of actions."""
+        ...
 
-    def init(self, key: Key) -> State: ...
+    def init(self, key: Key) -> State:
+        """An initial state."""
+        ...
 
-    def step(self, state: State, action: Int[Array, ""], key: Key) -> tuple[State, Outcome]: ...
+    def step(self, state: State, action: Int[Array, ""], key: Key) -> tuple[State, Outcome]:
+        """The state after an action, and the outcome of the step. It never resets."""
+        ...
 
-    def observe(self, state: State) -> PyTree[Array]: ...
+    def observe(self, state: State) -> PyTree[Array]:
+        """What an agent sees of a state: an array, or a dictionary of arrays, nested or not."""
+        ...
 
-    def legal(self, state: State) -> Bool[Array, "A"]: ...
+    def legal(self, state: State) -> Bool[Array, "A"]:
+        """Whether each action is legal in a state."""
+        ...
 
 
-AnyEnvironment = Environment[Any]
+AnyEnvironment = Environment[Any]  # an environment whose states may be anything
 
 
 @runtime_checkable
@@ -78,7 +89,9 @@ class FiniteEnvironment(Environment[State], Protocol[State]):
     """An environment whose states have numbers, so that tables can hold visits, values and variances."""
 
     @property
-    def num_states(self) -> int: ...
+    def num_states(self) -> int:
+        """The number of states, without those of episodes that are over."""
+        ...
 
     def index(self, state: State) -> Int[Array, ""]:
         """The number of a state, from 0 to `num_states - 1`; `num_states` once the episode is terminated."""
@@ -102,7 +115,9 @@ class GridEnvironment(FiniteEnvironment[State], Protocol[State]):
 class RenderableEnvironment(Environment[State], Protocol[State]):
     """An environment that draws a state, on the host: as text, or as an RGB image [H, W, 3] of uint8."""
 
-    def render(self, state: State) -> str | np.ndarray: ...
+    def render(self, state: State) -> str | np.ndarray:
+        """A picture of a state, on the host."""
+        ...
 
 
 @runtime_checkable
@@ -146,7 +161,9 @@ class NoveltyEnvironment(Environment[State], Protocol[State]):
 class PackableEnvironment(Environment[State], Protocol[State]):
     """An environment whose states are rebuilt from less: a replay buffer stores the packed ones."""
 
-    def pack(self, state: State) -> PyTree: ...
+    def pack(self, state: State) -> PyTree:
+        """The part of a state from which `unpack` rebuilds it."""
+        ...
 
     def unpack(self, packed: PyTree) -> State:
         """The inverse of `pack`."""
@@ -187,9 +204,9 @@ class SimulatorError(RuntimeError):
 class ArtifactRecord:
     """An artifact as a run stores it: JSON data that identifies it, text for people, and the suffix of a text file."""
 
-    data: Mapping[str, JSON]
-    text: str
-    suffix: str
+    data: Mapping[str, JSON]  # a line of artifacts.jsonl
+    text: str  # the content of a file of its own
+    suffix: str  # of that file, such as .asm
 
 
 @runtime_checkable

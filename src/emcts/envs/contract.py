@@ -51,8 +51,8 @@ class ContractError(ValueError):
 class Checked:
     """How much was checked: rules about ends mean little if no episode ended."""
 
-    steps: int
-    ended: int
+    steps: int  # that were taken
+    ended: int  # episodes that ended
     random: bool  # results depend on the key
     random_steps: bool = False  # those of steps do, and not of starts alone
     paying: float = 0.0  # the fraction of the steps whose reward is not 0

@@ -46,10 +46,10 @@ class MinAtar:
     `minimal_actions` leaves out the actions that do nothing in this game.
     """
 
-    game: str = "breakout"
-    sticky_action_prob: float = 0.1
-    max_steps: int | None = None
-    minimal_actions: bool = True
+    game: str = "breakout"  # or asterix, freeway, seaquest, space_invaders
+    sticky_action_prob: float = 0.1  # with which the last action is repeated
+    max_steps: int | None = None  # after which an episode is truncated
+    minimal_actions: bool = True  # else all six in every game
 
     def __post_init__(self) -> None:
         lookup(CLASSES, self.game, "MinAtar game")
@@ -59,6 +59,7 @@ class MinAtar:
 
     @functools.cached_property
     def inner(self) -> AnyEnvironment:
+        """The game of pgx."""
         game = PgxEnvironment(_load(self.game, self.sticky_action_prob, self.minimal_actions))
         return game if self.max_steps is None else TimeLimit(game, self.max_steps)
 

@@ -19,9 +19,9 @@ class Growth(Replaceable):
     `values` are those of the edges that lead to the nodes; the root has none, and there they are its own.
     """
 
-    visits: Int[Array, "*B T N"]
-    values: Float[Array, "*B T N"]
-    stds: Float[Array, "*B T N"]
+    visits: Int[Array, "*B T N"]  # of T - 1 simulations and N nodes
+    values: Float[Array, "*B T N"]  # of the edges into the nodes
+    stds: Float[Array, "*B T N"]  # of these values
 
 
 class Recorder:
@@ -40,6 +40,7 @@ class Recorder:
 
     @property
     def growth(self) -> Growth:
+        """What was recorded. Raises before a search."""
         if self._growth is None:
             raise ValueError("nothing is recorded yet: give the recorder to a search, as loop_fn=recorder")
         return self._growth

@@ -69,7 +69,9 @@ class FromSample(Novelty[State], Protocol[State]):
 class CountsSeen(Protocol[Readable]):
     """An estimator that reports how many different `x` were seen."""
 
-    def num_seen(self, state: Readable) -> Integer[Array, ""]: ...
+    def num_seen(self, state: Readable) -> Integer[Array, ""]:
+        """The number of different `x` that were seen."""
+        ...
 
 
 @runtime_checkable

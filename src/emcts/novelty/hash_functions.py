@@ -29,6 +29,7 @@ class Xxh32Hash:
         check_seed(self.seed)
 
     def __call__(self, x: Shaped[Array, "..."]) -> UInt32[Array, ""]:
+        """The hash of one `x`."""
         return xxh32(as_bytes(x), self.seed)
 
 
@@ -50,6 +51,7 @@ class SimHash:
             )
 
     def __call__(self, x: Shaped[Array, "..."]) -> UInt32[Array, ""]:
+        """The hash of one `x`."""
         if x.ndim == 0:
             raise ValueError(
                 "SimHash compares directions of vectors, but got one number: hash it with Xxh32Hash"

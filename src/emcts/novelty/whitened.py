@@ -28,9 +28,9 @@ _MOST_BINS = 2.0**30  # from the centre: as far as int32 reaches
 class Moments(Replaceable):
     """The number of inputs so far, and the mean and variance of each of their features."""
 
-    count: Float[Array, ""]
-    mean: Float[Array, "F"]
-    variance: Float[Array, "F"]
+    count: Float[Array, ""]  # inputs so far
+    mean: Float[Array, "F"]  # of each feature
+    variance: Float[Array, "F"]  # of each feature
 
     @staticmethod
     def of(xs: Shaped[Array, "B ..."]) -> "Moments":

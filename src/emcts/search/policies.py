@@ -52,6 +52,16 @@ def muzero_policy(
     """Runs MuZero's search, with `beta` that of EPUCT; samples an action by visits with `temperature`.
 
     With `tree` it goes on from the result of `subtree`: visits of both searches count.
+
+    The arguments that all policies share are those of `search`.
+
+    Args:
+        qtransform: scales the scores of a node's actions before PUCT adds its bonus.
+        dirichlet_fraction: the share of Dirichlet noise in the root's prior.
+        dirichlet_alpha: the parameter of that noise.
+        pb_c_init: the factor of PUCT's bonus.
+        pb_c_base: the number of visits by which PUCT's bonus grows.
+        temperature: actions are sampled in proportion to `visits ** (1 / temperature)`; 0 takes the most visited.
     """
     checked = inputs.read_root(root)
     usable = [
@@ -105,6 +115,12 @@ def uct_policy(
 
     Of the prior only a logit of -inf counts: it marks an action that does not exist at a node. With `tree` it goes on
     from the result of `subtree`.
+
+    The arguments that all policies share are those of `search`.
+
+    Args:
+        c: the factor of the bonus, in the units of the rewards.
+        temperature: actions are sampled in proportion to `visits ** (1 / temperature)`; 0 takes the most visited.
     """
     usable = [inputs.read_range(c, "c"), inputs.read_range(temperature, "temperature")]
     action_key, search_key = jax.random.split(rng_key)
@@ -152,6 +168,13 @@ def gumbel_muzero_policy(
 
     `action_weights` are the improved policy: softmax of the prior logits plus the completed scores. With `tree` it goes
     on from the result of `subtree`: Sequential Halving begins anew and counts its own visits, values are of all visits.
+
+    The arguments that all policies share are those of `search`.
+
+    Args:
+        qtransform: completes and scales the scores of a node's actions.
+        max_num_considered_actions: how many actions the root samples, without replacement, to search.
+        gumbel_scale: the scale of the Gumbel noise; 0 is without noise, for evaluation.
     """
     checked = inputs.read_root(root)
     usable = inputs.read_range(gumbel_scale, "gumbel_scale")

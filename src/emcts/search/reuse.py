@@ -27,6 +27,11 @@ def subtree(tree: Tree[T], action: ArrayLike, *, where: ArrayLike | None = None)
     Statistics are kept, and nodes are numbered anew in their order. A row becomes empty, and its next search starts
     afresh, if the action was not visited, if it ended the episode (a discount of 0), or if `where` is False: give the
     episodes that go on, if something else can end or reset them.
+
+    Args:
+        tree: the tree of a search, with batch size B.
+        action: integers [B], the actions that were taken.
+        where: a mask [B] of the rows to keep; left out, all of them.
     """
     if tree.num_outcomes > 1:
         raise ValueError(

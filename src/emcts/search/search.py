@@ -47,10 +47,28 @@ def search(
 
     Selection functions have mctx's signatures and are given trees whose values are scores `x + beta * std`.
     At the depth limit, and at a node that a discount of 0 leads to, a simulation evaluates the last edge once more
-    instead of expanding below it. `backend` traverses the trees; by default GPU kernels where they apply.
+    instead of expanding below it. B is the batch, A the number of actions.
 
-    With `tree`, the result of `subtree`, the search goes on from there by `num_simulations` more. The returned tree has
-    `max_nodes` nodes: by default room for the simulations, and for as many nodes of `tree`.
+    Args:
+        params: what `recurrent_fn` gets first, such as the weights of networks: any pytree.
+        rng_key: a random key.
+        root: a `RootFnOutput`, or mctx's record: prior logits [B, A], value [B], embedding [B, ...], variance [B].
+        recurrent_fn: the model: `(params, rng_key, action [B], embedding)` to a `RecurrentFnOutput` and the next
+            embedding; or a `SampledOutcomes`.
+        root_action_selection_fn: selects the action at the root.
+        interior_action_selection_fn: selects the action at every other node.
+        num_simulations: how often the model is called for each batch element.
+        max_depth: the longest path of a simulation; left out, as long as there are simulations.
+        invalid_actions: a mask [B, A]: actions of the root that are not searched.
+        extra_data: a pytree that selection functions read as `tree.extra_data`.
+        loop_fn: the loop over simulations, with the signature of `jax.lax.fori_loop`.
+        beta: the weight of stds in scores, one number or one for each batch element; 0 is plain MCTS.
+        propagation: how variances pass an edge: `independent`, `correlated`, or a function of yours of
+            `(reward_variance, discount, variance)`.
+        tree: the result of `subtree`, from which the search goes on by `num_simulations` more.
+        max_nodes: the number of nodes of the returned tree; left out, room for the simulations, and for as many nodes
+            of `tree`.
+        backend: traverses the trees; left out, GPU kernels where they apply, else plain JAX.
     """
     checked_root = inputs.read_root(root)
     differentiated = (checked_root, params, beta)

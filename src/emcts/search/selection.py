@@ -29,7 +29,9 @@ from emcts.search.traversal.rules import (
 from emcts.search.tree import Tree
 from emcts.types import Key, MaybeArray, Replaceable, Scalar, record
 
+# Selects an action at the root: `(rng_key, tree, node_index) -> action`, for one tree without a batch axis.
 RootActionSelectionFn = Callable[[Key, Tree[Any], ArrayLike], Array]
+# Selects an action below the root: `(rng_key, tree, node_index, depth) -> action`, for one tree without a batch axis.
 InteriorActionSelectionFn = Callable[[Key, Tree[Any], ArrayLike, ArrayLike], Array]
 
 TIE_BREAK = 1e-7  # as small as mctx's: it decides between equal scores only

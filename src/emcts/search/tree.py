@@ -24,12 +24,14 @@ from emcts.types import RecurrentState, Replaceable, T, T_co, record
 class SearchSummary(Replaceable):
     """Statistics of the roots after a search."""
 
-    visit_counts: Float[Array, "*B A"]
-    visit_probs: Float[Array, "*B A"]
-    value: Float[Array, "*B"]
-    qvalues: Float[Array, "*B A"]
-    value_std: Float[Array, "*B"]
-    qvalues_std: Float[Array, "*B A"]
+    visit_counts: Float[Array, "*B A"]  # the visits of each action
+    visit_probs: Float[Array, "*B A"]  # the same, divided by their sum
+    value: Float[
+        Array, "*B"
+    ]  # the value of the root: the mean return of its simulations and its own estimate
+    qvalues: Float[Array, "*B A"]  # the value of each action
+    value_std: Float[Array, "*B"]  # the epistemic std of `value`
+    qvalues_std: Float[Array, "*B A"]  # the epistemic std of each q-value
 
 
 @record
@@ -43,24 +45,24 @@ class Tree(Replaceable, Generic[T_co]):
     An outcome that was drawn twice is one node: the entry of the second is `SAME - k`, where k is the first.
     """
 
-    node_visits: Int[Array, "*B N"]
-    raw_values: Float[Array, "*B N"]
-    raw_value_stds: Float[Array, "*B N"]
-    node_values: Float[Array, "*B N"]
-    node_value_stds: Float[Array, "*B N"]
-    edge_rewards: Float[Array, "*B N"]
-    edge_reward_variances: Float[Array, "*B N"]
-    edge_discounts: Float[Array, "*B N"]
-    edge_qvalues: Float[Array, "*B N"]
-    edge_qvalue_stds: Float[Array, "*B N"]
-    parents: Int[Array, "*B N"]
-    action_from_parent: Int[Array, "*B N"]
-    children_index: Int[Array, "*B N KA"]
-    children_prior_logits: Float[Array, "*B N A"]
-    embeddings: RecurrentState
-    root_invalid_actions: Bool[Array, "*B A"]
-    beta: Float[Array, "*B"]
-    extra_data: T_co
+    node_visits: Int[Array, "*B N"]  # simulations through each node
+    raw_values: Float[Array, "*B N"]  # the model's value of each node
+    raw_value_stds: Float[Array, "*B N"]  # the std of that
+    node_values: Float[Array, "*B N"]  # the mean return from each node on
+    node_value_stds: Float[Array, "*B N"]  # the mean of the stds of these returns
+    edge_rewards: Float[Array, "*B N"]  # of the edge into each node
+    edge_reward_variances: Float[Array, "*B N"]  # the same
+    edge_discounts: Float[Array, "*B N"]  # the same
+    edge_qvalues: Float[Array, "*B N"]  # the mean return of the edge into each node
+    edge_qvalue_stds: Float[Array, "*B N"]  # the mean of the stds of these returns
+    parents: Int[Array, "*B N"]  # `NO_PARENT` at the root
+    action_from_parent: Int[Array, "*B N"]  # `NO_PARENT` at the root
+    children_index: Int[Array, "*B N KA"]  # the node that each action leads to, or `UNVISITED`
+    children_prior_logits: Float[Array, "*B N A"]  # the prior at each node
+    embeddings: RecurrentState  # the state at each node: leaves [*B, N, ...]
+    root_invalid_actions: Bool[Array, "*B A"]  # actions of the root that are not searched
+    beta: Float[Array, "*B"]  # the weight of stds in scores
+    extra_data: T_co  # what selection functions read
 
     ROOT_INDEX: ClassVar[int] = 0
     NO_PARENT: ClassVar[int] = -1
@@ -69,38 +71,47 @@ class Tree(Replaceable, Generic[T_co]):
 
     @property
     def num_actions(self) -> int:
+        """The number of actions."""
         return self.children_prior_logits.shape[-1]
 
     @property
     def num_outcomes(self) -> int:
+        """The number of outcomes that each action keeps: 1 unless the model is a `SampledOutcomes`."""
         return self.children_index.shape[-1] // self.num_actions
 
     @property
     def num_simulations(self) -> int:
+        """The number of nodes besides the root."""
         return self.node_visits.shape[-1] - 1
 
     @property
     def children_visits(self) -> Int[Array, "*B N A"]:
+        """The visits of each action at each node."""
         return sum_over_outcomes(self._outcomes(self.node_visits, self.children_index))
 
     @property
     def children_rewards(self) -> Float[Array, "*B N A"]:
+        """The reward of each action at each node."""
         return self._gather_children(self.edge_rewards)
 
     @property
     def children_reward_variances(self) -> Float[Array, "*B N A"]:
+        """The epistemic variance of these rewards."""
         return self._gather_children(self.edge_reward_variances)
 
     @property
     def children_discounts(self) -> Float[Array, "*B N A"]:
+        """The discount of each action at each node."""
         return self._gather_children(self.edge_discounts)
 
     @property
     def children_values(self) -> Float[Array, "*B N A"]:
+        """The value of the node that each action leads to."""
         return self._gather_children(self.node_values)
 
     @property
     def children_value_stds(self) -> Float[Array, "*B N A"]:
+        """The epistemic std of these values."""
         return self._gather_children(self.node_value_stds)
 
     def qvalues(self, indices: ArrayLike) -> Float[Array, "*B A"]:

@@ -18,7 +18,7 @@ from emcts.types import Key, Replaceable, record
 
 MIN_SIZE, MAX_SIZE = 2, 100
 MOVE_COST = 0.01  # of N actions to the right; one costs this over N
-GOAL_REWARD = 1.0
+GOAL_REWARD = 1.0  # of the step to the goal
 SOLVED_BELOW = 0.9  # average regret
 
 Regrets = Float[np.ndarray, "E"] | Bool[np.ndarray, "E"] | Int[np.ndarray, "E"]
@@ -32,8 +32,8 @@ class DeepSeaState(Replaceable):
     that every action so far went right; and (N, N) is the end at the goal.
     """
 
-    row: Int[Array, ""]
-    column: Int[Array, ""]
+    row: Int[Array, ""]  # from 0, the top, on
+    column: Int[Array, ""]  # from 0, the left, on
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,9 +45,9 @@ class DeepSea:
     the reward of either action in the bottom left cell. Transitions are always deterministic.
     """
 
-    size: int = 10
-    seed: int | None = 0
-    stochastic: bool = False
+    size: int = 10  # rows and columns, 2 to 100
+    seed: int | None = 0  # of the action map
+    stochastic: bool = False  # whether rewards have noise
 
     def __post_init__(self) -> None:
         if not MIN_SIZE <= self.size <= MAX_SIZE:
@@ -64,6 +64,7 @@ class DeepSea:
 
     @property
     def deterministic(self) -> bool:
+        """Whether `step` ignores its key."""
         return not self.stochastic
 
     @property
@@ -144,6 +145,7 @@ class DeepSea:
         return ("left", "right") if np.asarray(self.right_actions)[row, column] else ("right", "left")
 
     def right_action(self, state: DeepSeaState) -> Int[Array, ""]:
+        """The action that means right in a state."""
         return jnp.asarray(self.right_actions).at[state.row, state.column].get(mode="clip")
 
     def optimal_action(self, state: DeepSeaState) -> Int[Array, ""]:

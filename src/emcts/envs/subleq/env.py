@@ -51,12 +51,12 @@ def shortest(is_solved: Bool[Array, ""], num_words: Int[Array, ""], max_words: i
 class State(Replaceable):
     """The program so far and its results, which follow from `words`, `num_words` and `task` (see `written`)."""
 
-    words: UInt8[Array, "W"]
-    num_words: Int[Array, ""]
-    task: Int[Array, ""]
+    words: UInt8[Array, "W"]  # the program, 0 where nothing was written
+    num_words: Int[Array, ""]  # that were written
+    task: Int[Array, ""]  # its place among the environment's tasks
     shown: Result  # on the example that the agent sees
     solved: Bool[Array, ""]  # on that one and all hidden ones
-    done: Bool[Array, ""]
+    done: Bool[Array, ""]  # whether the episode is over
 
 
 @record
@@ -84,12 +84,12 @@ class Subleq:
     one of them, which shows in its example alone.
     """
 
-    task: str | tuple[str, ...] = "identity"
-    word_size: int = 16
-    max_words: int = 10
-    signed: bool = False
-    encoding: Encoding = binary
-    reward: Reward = solved
+    task: str | tuple[str, ...] = "identity"  # or several, of which `init` samples one
+    word_size: int = 16  # N: words of memory
+    max_words: int = 10  # of a program
+    signed: bool = False  # whether jumps test two's complement
+    encoding: Encoding = binary  # of a word in observations
+    reward: Reward = solved  # of the word that completes a solution
 
     def __post_init__(self) -> None:
         most = self.dialect.writable_words
@@ -104,14 +104,17 @@ class Subleq:
 
     @property
     def deterministic(self) -> bool:
+        """Whether `step` ignores its key."""
         return True
 
     @property
     def dialect(self) -> Dialect:
+        """The size of words and the semantics of jumps."""
         return Dialect(self.word_size, self.signed)
 
     @property
     def tasks(self) -> tuple[str, ...]:
+        """The names of the tasks."""
         return (self.task,) if isinstance(self.task, str) else self.task
 
     @property

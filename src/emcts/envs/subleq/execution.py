@@ -25,10 +25,10 @@ class Step:
 class Execution:
     """The result of a program: `halted` is False if it was still running after `max_cycles` instructions."""
 
-    outputs: list[int]
-    inputs_read: int
-    cycles: int
-    halted: bool
+    outputs: list[int]  # the words that were written to OUT
+    inputs_read: int  # how many inputs were read
+    cycles: int  # instructions that were executed
+    halted: bool  # whether the program ended by itself
 
 
 def execute(

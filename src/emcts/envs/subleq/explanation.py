@@ -16,19 +16,19 @@ class Instruction:
     A program may change its own words: an address then has several instructions.
     """
 
-    address: int
-    operands: tuple[int, int, int]
-    times: int
-    effect: str
+    address: int  # of its first word
+    operands: tuple[int, int, int]  # a, b and c
+    times: int  # that it was executed so
+    effect: str  # in words
 
 
 @dataclass(frozen=True)
 class Check:
     """How many of some tests a program passes, and the inputs of the first that it fails."""
 
-    passed: int
-    tests: int
-    first_failed: tuple[int, ...] | None
+    passed: int  # tests that pass
+    tests: int  # all of them
+    first_failed: tuple[int, ...] | None  # inputs
 
 
 def instructions(steps: Iterable[Step], *, word_size: int = 16) -> list[Instruction]:

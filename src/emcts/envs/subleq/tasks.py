@@ -22,11 +22,11 @@ def _anything(group: Group) -> bool:
 class SubleqTask:
     """`function` gives the outputs for one group of `group_size` inputs; `accepts` is True where it is defined."""
 
-    name: str
-    summary: str
-    group_size: int
-    function: Callable[[Group], list[int]]
-    accepts: Accepts = _anything
+    name: str  # as in `Subleq(name)`
+    summary: str  # one line for people
+    group_size: int  # inputs of a group; a list has `LIST`
+    function: Callable[[Group], list[int]]  # the outputs of a group
+    accepts: Accepts = _anything  # the groups for which it is defined
 
     def groups(self, inputs: Sequence[int]) -> list[Group]:
         """The inputs, group by group. An unfinished last group is left out."""
@@ -96,4 +96,4 @@ _ALL = (
     SubleqTask("copy", "a list up to its first 0, without the 0", LIST, list),
 )
 
-TASKS: dict[str, SubleqTask] = {each.name: each for each in _ALL}
+TASKS: dict[str, SubleqTask] = {each.name: each for each in _ALL}  # every task, by its name

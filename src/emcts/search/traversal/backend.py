@@ -33,9 +33,9 @@ class Backend(NamedTuple):
     `kernels` do both at once, for trees that fit them.
     """
 
-    simulate: Simulate
-    backup: Backup
-    kernels: fused.Kernels | None = None
+    simulate: Simulate  # from the root down to a leaf
+    backup: Backup  # from the leaf up to the root
+    kernels: fused.Kernels | None = None  # both at once
 
     def traversal(
         self,
@@ -122,6 +122,7 @@ def _backup_by_platform(
     return jax.lax.platform_dependent(tree, leaf, step, cuda=on_cuda, default=in_jax)
 
 
+# The backend in plain JAX, which runs anywhere: `backend=emcts.plain_backend`.
 PLAIN = Backend(_merged_simulate, _merging(plain.backup))
 KERNELS = Backend(_merged_simulate, _merging(_backup_by_platform), fused.BY_PLATFORM)
 INTERPRETED_KERNELS = Backend(

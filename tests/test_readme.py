@@ -77,7 +77,7 @@ def settings() -> set[str]:
 def test_named_settings_exist(page: Path, settings: set[str]) -> None:
     groups = {path.partition(".")[0] for path in settings if "." in path and not path.startswith("env.")}
     flags = re.findall(r"--(?:grid )?([a-z]+\.[a-z][\w-]*)", page.read_text())
-    paths = re.findall(rf"`((?:{'|'.join(groups)})\.(?!py)[a-z]\w*)`", page.read_text())
+    paths = re.findall(rf"`((?:{'|'.join(groups)})\.(?!py|json)[a-z]\w*)`", page.read_text())
     for name in (*flags, *paths):
         path = name.replace("-", "_").replace(".no_", ".")
         assert path in settings or path == "group.name", f"{_name(page)} names {name}"

@@ -1,4 +1,4 @@
-"""`emcts reproduce`: a figure or table of the paper, from its sweep to its drawing."""
+"""`emcts reproduce`: a figure or table, from its sweep to its drawing."""
 
 import math
 import shlex
@@ -19,6 +19,7 @@ from tyro.conf import Positional
 from emcts.agents import catalogue as installed_agents
 from emcts.cli.execution import train_specs
 from emcts.experiments.analysis.tables import Cell, Results, Table, stored_results
+from emcts.experiments.beyond import EXPERIMENTS as BEYOND
 from emcts.experiments.executors.executor import ExecutorOptions, LoadCatalogue
 from emcts.experiments.paper import EXPERIMENTS
 from emcts.experiments.paper.experiment import Experiment
@@ -35,7 +36,7 @@ from emcts.training.catalogue import Catalogue
 class ReproduceOptions:
     """Trains the runs of a figure or table, from their last checkpoints, and writes its tables and its drawing."""
 
-    name: Annotated[Positional[str], tyro.conf.arg(help=f"One of {', '.join(EXPERIMENTS)}.")]
+    name: Annotated[Positional[str], tyro.conf.arg(help=f"One of {', '.join((*EXPERIMENTS, *BEYOND))}.")]
     smoke: bool = False
     """Run everything in about a minute, with tiny settings and few rows."""
     plan: bool = False
@@ -90,7 +91,7 @@ class ReproduceOptions:
         )
 
     def experiment(self, catalogue: Catalogue) -> Experiment:
-        chosen = lookup(EXPERIMENTS, self.name, "figure or table")
+        chosen = lookup({**EXPERIMENTS, **BEYOND}, self.name, "figure or table")
         for agent in self.chosen_agents:
             lookup(dict.fromkeys(spec.agent for spec in chosen.specs), agent, "agent of this sweep")
         if self.paper_settings:

@@ -39,8 +39,8 @@ def command(group: str) -> str:
     return "\n\n".join(sections)
 
 
-def parser_of(command: Callable[..., Any], prog: str) -> argparse.ArgumentParser:
-    """Returns the parser of a function or a dataclass."""
+def parser_of(command: Callable[..., Any], prog: str) -> Any:
+    """Returns the parser of a function or a dataclass, which has what `argparse` has."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         return tyro.extras.get_parser(command, prog=prog)

@@ -12,6 +12,7 @@ It is replaced by Markdown while the page is read, so that headings, links and t
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from api_pages import api
 from command_pages import command
@@ -37,12 +38,12 @@ def _part(name: str, *arguments: str) -> str:
     return PARTS[name](*arguments)
 
 
-def setup(app):  # type: ignore[no-untyped-def]
+def setup(app: Any) -> dict[str, bool]:
     app.connect("source-read", _expand_source)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def _expand_source(app, docname: str, source: list[str]) -> None:  # type: ignore[no-untyped-def]
+def _expand_source(app: Any, docname: str, source: list[str]) -> None:
     if BLOCK.search(source[0]):
         app.env.note_reread()  # the code may change where the page does not
         source[0] = expand(source[0])

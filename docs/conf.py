@@ -10,6 +10,11 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs" / "_ext")]
 # The kernels of notebooks inherit both: the package of this checkout, on the CPU.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# A profile of their own: that of whoever builds the site may differ, and kernels warn that they listen on a port.
+PROFILE = ROOT / "build" / "ipython" / "profile_default"
+PROFILE.mkdir(parents=True, exist_ok=True)
+(PROFILE / "ipython_kernel_config.py").write_text('c.IPKernelApp.log_level = "ERROR"\n')
+os.environ["IPYTHONDIR"] = str(PROFILE.parent)
 
 project = "emcts"
 copyright = "the authors of emcts"

@@ -50,7 +50,7 @@ def _commands() -> list[str]:
         for page in PAGES
         for block in _blocks(page.read_text(encoding="utf-8"))
         for line in re.sub(r"\\\n\s*", " ", block).splitlines()
-        if re.match(r"(\$ )?emcts ", line) and not PLACEHOLDERS.search(line)
+        if re.match(r"(\$ )?emcts [a-z-]", line) and not PLACEHOLDERS.search(line)
     )
     return [command for command in found if "$" not in command and ";" not in command]
 

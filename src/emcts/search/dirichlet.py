@@ -57,8 +57,9 @@ def _log_gamma(keys: Key, alpha: Float[Array, ""]) -> Float[Array, "L"]:
     keys, boost_keys = _split(keys, 2)
 
     def begin(keys: Key) -> _Lanes:
-        lanes = keys.shape[0]
-        return _Lanes(*_split(keys, 3), jnp.ones(lanes, alpha.dtype), jnp.zeros(lanes, bool))
+        next_key, normal_key, uniform_key = _split(keys, 3)
+        ones, zeros = jnp.ones(keys.shape[0], alpha.dtype), jnp.zeros(keys.shape[0], bool)
+        return _Lanes(next_key, normal_key, uniform_key, ones, zeros)
 
     def draw(_: Int[Array, ""], lanes: _Lanes) -> _Lanes:
         normal_key, key = _split(lanes.normal_key, 2)

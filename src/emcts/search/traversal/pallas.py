@@ -226,7 +226,7 @@ def _select_on_path(
 
     A root with a rule of its own is evaluated by itself.
     """
-    is_like_others = jax.tree.structure(descent.root) == jax.tree.structure(descent.interior)
+    is_like_others = len({jax.tree.structure(rule) for rule in (descent.root, descent.interior)}) == 1
     if not is_like_others:
         _select_at_root(program, work, descent.root, simulation)
     at_interior = _load_rule(program, descent.interior, simulation)

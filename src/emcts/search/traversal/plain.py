@@ -67,7 +67,7 @@ def simulate(
         def by(rule: BoundRule) -> Int[Array, "B"]:
             return jax.vmap(BoundRule.select, in_axes=(0, 0, None))(rule, stats, depth)
 
-        if jax.tree.structure(root_rule) == jax.tree.structure(interior_rule):
+        if len({jax.tree.structure(rule) for rule in (root_rule, interior_rule)}) == 1:
             return by(jax.tree.map(lambda *inputs: jnp.where(depth == 0, *inputs), root_rule, interior_rule))
         return jax.lax.cond(depth == 0, lambda: by(root_rule), lambda: by(interior_rule))
 

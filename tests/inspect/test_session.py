@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import emcts
 from emcts.agents.mcts.planners import ExplorationParams
 from emcts.agents.trained import TrainedAgent
 from emcts.inspect.document import unpack
@@ -84,6 +85,16 @@ def test_the_page_of_an_episode_has_its_moves_maps_and_reasons() -> None:
         assert described["sentence"].startswith(f"Takes {taken}")
         assert "beta" in described["choices"]
         assert [one["beta"] for one in described["searches"]] == list(move.betas)
+
+
+def test_a_page_is_one_call_for_a_loaded_agent() -> None:
+    explorer = session()
+    written = emcts.inspect.episode_page(explorer.agent, explore=True, max_moves=2, title="Two moves")
+    data, (played,) = unpack(written), unpack(written)["episodes"]
+    assert data["title"] == "Two moves"
+    assert data["subtitle"] == "seed 0, step 0"
+    assert [move["action"] for move in played["moves"][:2]] == [move.action for move in episode().moves[:2]]
+    assert "<iframe" in written._repr_html_()
 
 
 def test_an_agent_without_uncertainty_is_searched_once() -> None:

@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from emcts.inspect.document import Data, fitted
+from emcts.agents.trained import TrainedAgent
+from emcts.inspect.document import Data, Page, fitted
 from emcts.inspect.records import EVERYTHING, Limits
 from emcts.inspect.session import EpisodePosition, Move, Session
 
@@ -41,9 +42,9 @@ class Episode:
             "episodes": [{"title": self._summary(), "moves": [*moves, session.describe_position(self.end)]}],
         }
 
-    def page(self, title: str, subtitle: str = "") -> str:
+    def page(self, title: str, subtitle: str = "") -> Page:
         """Returns the page of the episode, thinned out if it is too large."""
-        return fitted(lambda limits: self.data(title, subtitle, limits))
+        return Page(fitted(lambda limits: self.data(title, subtitle, limits)))
 
     def _summary(self) -> str:
         session = self.session
@@ -61,3 +62,21 @@ class Episode:
         if not self.end.over:
             notes.append(f"The episode goes on after these {len(self.moves)} moves.")
         return notes
+
+
+def episode_page(
+    agent: TrainedAgent,
+    *,
+    explore: bool = False,
+    start: int = 0,
+    simulations: int | None = None,
+    max_moves: int = MAX_MOVES,
+    title: str = "An episode",
+) -> Page:
+    """Plays an episode with a trained agent, and returns a page with the search of each move, as `emcts inspect` does.
+
+    With `explore`, the agent acts as in training, else as in evaluation. `start` is the random seed of the episode, and
+    `simulations` those of each search, by default as many as the agent makes.
+    """
+    episode = Episode.play(Session(agent, explore, start, simulations), max_moves)
+    return episode.page(title, f"seed {agent.seed}, step {agent.env_steps:,}")

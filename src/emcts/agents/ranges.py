@@ -73,6 +73,7 @@ RANGES: Mapping[str, Range] = {
     "targets.value_steps": NOT_NEGATIVE,
     "targets.ube_steps": NOT_NEGATIVE,
     "targets.fraction": FRACTION,
+    "targets.uniform_fraction": Range(0, 0.99),
     "replay.capacity": COUNT,
     "replay.batch_size": COUNT,
     "replay.sequence": COUNT,

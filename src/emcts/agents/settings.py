@@ -180,6 +180,9 @@ class TargetSettings:
     """fraction of the policy targets that are searched anew; the others are those of acting"""
     beta: float = 0.0
     """beta of the search that makes targets; below 0 they are pessimistic"""
+    uniform_fraction: float = 0.0
+    """fraction of the uniform policy in the prior of the search for targets and in evaluation; with 0, these searches
+    cannot take an action again that the policy head has once excluded, whatever its value"""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -70,6 +70,14 @@ def exploration_prior(estimate: StateEstimate) -> Float[Array, "B A"]:
     return estimate.exploration
 
 
+def mixed_with_uniform(logits: Float[Array, "B A"], fraction: float) -> Float[Array, "B A"]:
+    """Returns the logits of a mixture of a policy and a `fraction` of the uniform one."""
+    if not fraction:
+        return logits
+    policy = jax.nn.log_softmax(logits) + jnp.log1p(-fraction)
+    return jnp.logaddexp(policy, jnp.log(fraction / logits.shape[-1]))
+
+
 @runtime_checkable
 class Planner(Protocol):
     """Plans for a batch of states."""
@@ -96,11 +104,14 @@ class Planner(Protocol):
 class SearchPlanner(abc.ABC):
     """A planner that is one search of the library. `exploring_prior` is the prior of episodes that explore.
 
-    `loop_fn` runs the simulations: another one can look at the tree between two of them.
+    The prior of the others is the policy, mixed with a `uniform_fraction` of the uniform policy: an action that the
+    policy head has all but excluded can then still be chosen for its value. `loop_fn` runs the simulations: another
+    one can look at the tree between two of them.
     """
 
     num_simulations: int
     exploring_prior: Prior = uniform_prior
+    uniform_fraction: float = dataclasses.field(default=0.0, kw_only=True)
     loop_fn: LoopFn = dataclasses.field(default=jax.lax.fori_loop, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -162,7 +173,8 @@ class SearchPlanner(abc.ABC):
         """Runs a search policy of the library on a model."""
 
         def prior(estimate: StateEstimate) -> Float[Array, "B A"]:
-            return jnp.where(params.exploring[:, None], self.exploring_prior(estimate), estimate.policy)
+            policy = mixed_with_uniform(estimate.policy, self.uniform_fraction)
+            return jnp.where(params.exploring[:, None], self.exploring_prior(estimate), policy)
 
         root, step = model.root(states, prior), model.recurrent_fn(prior)
         invalid = model.invalid_actions(states)

@@ -94,7 +94,11 @@ def compose(variant: Variant, task: Task, settings: AnySettings) -> MctsLearner:
             schedule.rollout_length, schedule.updates, schedule.warmup_steps, schedule.target_period
         ),
         evaluation=task.evaluation(settings.evaluation),
-        evaluation_planner=Gumbel(settings.search.simulations, gumbel_scale=0.0),
+        evaluation_planner=Gumbel(
+            settings.search.simulations,
+            gumbel_scale=0.0,
+            uniform_fraction=settings.targets.uniform_fraction,
+        ),
         reuse_tree=_reuse(settings),
     )
 
@@ -174,9 +178,10 @@ def _spaced_betas(beta: float, exploring: int, exploiting: int) -> ExplorationSc
 
 def _reanalyse(task: Task, settings: AnySettings) -> Reanalyse:
     targets, simulations = settings.targets, settings.search.simulations
+    uniform = targets.uniform_fraction
     planners: dict[str, Planner] = {
-        "gumbel": Gumbel(simulations),
-        "puct": Puct(simulations, temperature=0.0),
+        "gumbel": Gumbel(simulations, uniform_fraction=uniform),
+        "puct": Puct(simulations, temperature=0.0, uniform_fraction=uniform),
     }
     ube, value_steps = _ube_rule(settings), targets.value_steps
     if value_steps is None:

@@ -78,6 +78,52 @@ def training_speed() -> TextTable:
     return TextTable([*header, "acting", "Reanalyse", "updates"], rows)
 
 
+SCALED = {
+    "subleq e-az": "SUBLEQ, E-AZ",
+    "deep-sea e-az, 10 x 10": "Deep Sea 10 x 10, E-AZ",
+    "deep-sea e-az, 40 x 40": "Deep Sea 40 x 40, E-AZ",
+    "deep-sea e-mz, 40 x 40": "Deep Sea 40 x 40, E-MZ",
+}
+
+
+def scale_on_gpu() -> TextTable:
+    rows: list[list[str]] = []
+    one: dict[str, float] = {}
+    for row in record("scale-h200.json")["rows"]:
+        speed = row["steps_per_second"]
+        factor = speed / one.setdefault(row["case"], speed)
+        rows.append(
+            [
+                SCALED[row["case"]],
+                count(row["seeds"]),
+                count(speed),
+                decimal(factor, 1 if factor < 10 else 0),
+                count(row["iteration_ms"]),
+                count(row["state_mib_per_seed"]),
+            ]
+        )
+    header = ["", "seeds", "steps a second, all seeds", "times one seed", "an iteration, ms"]
+    return TextTable([*header, "MiB of state a seed"], rows)
+
+
+def scale_on_virtual_devices() -> TextTable:
+    rows = []
+    for name in ("scale-cpu-virtual", "scale-cpu-virtual-subleq"):
+        for row in record(f"{name}.json")["rows"]:
+            communicated = sum(row["told_kib_per_iteration"].values()) * 1024 / 1e6
+            rows.append(
+                [
+                    SCALED[row["case"]],
+                    count(row["seeds"]),
+                    row["layout"],
+                    count(row["steps_per_second"]),
+                    decimal(communicated, 0 if communicated >= 10 else 1) if communicated else "",
+                ]
+            )
+    header = ["", "seeds", "devices", "steps a second, all seeds", "MB communicated in an iteration"]
+    return TextTable(header, rows)
+
+
 def _run(name: str, label: str, *, seconds: bool) -> list[str]:
     summary = record(f"{name}.json")
     seeds: list[dict[str, Any]] = summary["seeds"]
@@ -101,4 +147,6 @@ TABLES = {
     "bdqn-beside-bsuite": bdqn_beside_bsuite,
     "two-cores": two_cores,
     "training-speed": training_speed,
+    "scale-h200": scale_on_gpu,
+    "scale-cpu": scale_on_virtual_devices,
 }

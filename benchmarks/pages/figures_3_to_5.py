@@ -30,7 +30,7 @@ BESIDES = {
     "perfect-novelty-300-random-steps-first": "perfect novelty, 300 random steps first",
     "perfect-novelty-all-episodes-explore": "perfect novelty, all episodes explore",
 }
-GAMES = ("asterix", "breakout")
+AGENTS = {"e-az": "E-AZ", "az": "AZ"}
 
 
 def agreement() -> TextTable:
@@ -86,8 +86,10 @@ def first_goals_of_all() -> TextTable:
     """Statistics over all seeds: one that has not found the goal counts as infinite."""
     names = {f"deep-sea-40-{agent}": label for agent, label in TABLE_1.items()} | BESIDES
     rows = []
+    horizon = ""
     for name, label in names.items():
         row = row_of(figure("table-1")["summary"], row=name)
+        horizon = count(row["horizon"])  # the same for all
         rows.append(
             [
                 label,
@@ -101,7 +103,7 @@ def first_goals_of_all() -> TextTable:
             ]
         )
     header = ["agent", "steps", "found", "median", "95%", "interquartile mean", "95%"]
-    return TextTable([*header, "mean up to 15,000 steps"], rows)
+    return TextTable([*header, f"mean up to {horizon} steps"], rows)
 
 
 def first_goal_claims() -> TextTable:
@@ -145,21 +147,22 @@ def first_goals_on_fresh_seeds() -> TextTable:
 
 def games() -> TextTable:
     rows = []
-    for game in GAMES:
-        for agent, label in (("e-az", "E-AZ"), ("az", "AZ")):
-            name = f"minatar-{game}-{agent}"
-            last = row_of(figure("figure-5")["summary"], row=name)
-            area = row_of(figure("figure-5")["areas"], first=f"minatar-{game}-e-az")
-            rows.append(
-                [
-                    f"{game.title()}, {label}",
-                    count(last["seeds"]),
-                    count(last["steps_run"]),
-                    f"{decimal(last['mean'], 1)} ± {decimal(last['standard_error'], 1)}",
-                    decimal(area["first_mean" if agent == "e-az" else "second_mean"], 1),
-                    probability(area["permutation_p"]) if agent == "e-az" else "",
-                ]
-            )
+    for last in figure("figure-5")["summary"]:
+        game, _, agent = str(last["row"]).removeprefix("minatar-").partition("-")
+        while agent not in AGENTS:
+            word, _, agent = agent.partition("-")
+            game = f"{game} {word}"
+        area = row_of(figure("figure-5")["areas"], first=str(last["row"]).removesuffix(agent) + "e-az")
+        rows.append(
+            [
+                f"{game.title()}, {AGENTS[agent]}",
+                count(last["seeds"]),
+                count(last["steps_run"]),
+                f"{decimal(last['mean'], 1)} ± {decimal(last['standard_error'], 1)}",
+                decimal(area["first_mean" if agent == "e-az" else "second_mean"], 1),
+                probability(area["permutation_p"]) if agent == "e-az" else "",
+            ]
+        )
     header = ["game and agent", "seeds", "steps", "return at the end, mean ± standard error"]
     return TextTable([*header, "return, average over the run", "permutation p"], rows)
 

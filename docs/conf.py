@@ -18,7 +18,7 @@ os.environ["IPYTHONDIR"] = str(PROFILE.parent)
 
 project = "emcts"
 copyright = "the authors of emcts"
-extensions = ["myst_nb", "sphinx_copybutton", "sphinx.ext.mathjax", "generated", "outside"]
+extensions = ["myst_nb", "sphinx_copybutton", "mathml", "generated", "outside"]
 exclude_patterns = ["_ext", "**.ipynb_checkpoints"]
 # A list of pages by their names, in the paper's order, may name a page that is not written yet.
 logging.getLogger("sphinx.sphinx.directives.other").addFilter(
@@ -38,6 +38,7 @@ smartquotes = False  # they would turn the hyphens of options into dashes
 
 python_maximum_signature_line_length = 88
 toc_object_entries_show_parents = "hide"
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "emcts"
 html_show_sourcelink = False

@@ -148,10 +148,9 @@ def first_goals_on_fresh_seeds() -> TextTable:
 def games() -> TextTable:
     rows = []
     for last in figure("figure-5")["summary"]:
-        game, _, agent = str(last["row"]).removeprefix("minatar-").partition("-")
-        while agent not in AGENTS:
-            word, _, agent = agent.partition("-")
-            game = f"{game} {word}"
+        name = str(last["row"]).removeprefix("minatar-")
+        agent = next(agent for agent in AGENTS if name.endswith(f"-{agent}"))
+        game = name.removesuffix(f"-{agent}").replace("-", " ")
         area = row_of(figure("figure-5")["areas"], first=str(last["row"]).removesuffix(agent) + "e-az")
         rows.append(
             [

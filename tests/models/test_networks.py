@@ -58,6 +58,14 @@ def test_a_convolution_reads_each_plane() -> None:
         assert not np.allclose(out, other)
 
 
+def test_a_torso_is_a_convolution_and_a_layer() -> None:
+    torso = ConvTorso((5, 4, 3), channels=2, width=6, key=KEY)
+    image = jax.random.bernoulli(KEY, 0.5, (5, 4, 3))
+    planes = jnp.moveaxis(image.astype(jnp.float32), -1, 0)
+    hidden = jax.nn.relu(torso.conv(planes)).reshape(-1)
+    np.testing.assert_allclose(torso(image), jax.nn.relu(torso.linear(hidden)), rtol=1e-5, atol=1e-6)
+
+
 def of_images() -> Networks:
     return image_networks((5, 4, 3), HEADS, channels=2, width=6, key=KEY)
 

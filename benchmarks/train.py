@@ -73,7 +73,7 @@ GPU = (
     Case("deep-sea", "default", 1, {"env.size": 40}),
     Case("deep-sea", "default", 20, {"env.size": 40}),
     Case("deep-sea", "default", 20, {"env.size": 40, "evaluation.every": 500}, agent="e-mz"),
-    Case("minatar-breakout", "paper-minatar", 1, {"evaluation.max_steps": 100}),
+    Case("minatar-breakout", "default", 10, bar=40_000),
     Case("subleq", "paper-subleq", 16, bar=24_000, authors=237),
 )
 TINY = {

@@ -24,6 +24,7 @@ SPEEDS = {
         {"subleq": "SUBLEQ, E-AZ, paper-subleq", "deep-sea 40 x 40": "Deep Sea 40 x 40, E-AZ"},
     ),
     "train-h200-e-mz": ("H200", {"deep-sea 40 x 40": "Deep Sea 40 x 40, E-MZ"}),
+    "train-h200-minatar": ("H200", {"minatar-breakout": "MinAtar Breakout, E-AZ"}),
     "train-cpu": (
         "two cores",
         {"subleq": "SUBLEQ, E-AZ, paper-subleq", "deep-sea 40 x 40": "Deep Sea 40 x 40, E-AZ"},

@@ -17,13 +17,17 @@ import numpy as np
 import pytest
 
 import emcts
+from tests import test_guides
 from tests.docs.pages import PAGES, ROOT, Block, blocks, name
 
 Names = dict[str, Any]
 SLOW = re.compile(r"emcts\.train\(|SeedTrainer\(|num_envs=80|check\(KeyCorridor")
 
 
-README = "README.md"  # its snippet runs in tests/test_readme.py
+ELSEWHERE = {
+    "README.md",  # tests/test_readme.py runs its snippet
+    *(f"docs/guides/{guide}.md" for guide in test_guides.COMPLETE),
+}
 
 
 def _nothing(folder: Path) -> Names:
@@ -111,13 +115,16 @@ BEFORE: dict[str, Callable[[Path], Names]] = {
     "docs/guides/novelty-in-your-own-loop.md": _novelty,
     "docs/guides/own-environment.md": _corridor,
     "docs/guides/run-folder.md": _run,
+    "docs/guides/stochastic-environments.md": _nothing,
     "docs/reference/environments.md": _environments,
     "docs/reference/subleq.md": _nothing,
     "docs/search.md": _search,
 }
 """For each page with Python, what makes the names that its snippets take for granted."""
 
-SNIPPETS = {name(page): found for page in PAGES if name(page) != README and (found := blocks(page, "python"))}
+SNIPPETS = {
+    name(page): found for page in PAGES if name(page) not in ELSEWHERE and (found := blocks(page, "python"))
+}
 ALL = [block for found in SNIPPETS.values() for block in found]
 
 

@@ -74,10 +74,12 @@ class ConvTorso(eqx.Module):
         rows, columns, _ = image.shape
         hidden = jax.nn.relu(_convolve(self.conv, as_floats(image)))
         weight = self.linear.weight.reshape(-1, hidden.shape[1], rows * columns)
-        return jax.nn.relu(jnp.einsum("po,wop->w", hidden, weight) + self.linear.bias)
+        return jax.nn.relu(jnp.einsum("po,wop->w", hidden, weight) + _bias(self.linear))
 
 
-def _convolve(conv: eqx.nn.Conv2d, image: Float[Array, "rows columns planes"]) -> Float[Array, "pixels outputs"]:
+def _convolve(
+    conv: eqx.nn.Conv2d, image: Float[Array, "rows columns planes"]
+) -> Float[Array, "pixels outputs"]:
     """Returns a 3 x 3 convolution as one matrix product over the patches of an image.
 
     A convolution whose weights differ between seeds becomes one with groups, which is several times slower.
@@ -87,7 +89,11 @@ def _convolve(conv: eqx.nn.Conv2d, image: Float[Array, "rows columns planes"]) -
     shifts = [padded[row : row + rows, column : column + columns] for row in range(3) for column in range(3)]
     patches = jnp.concatenate(shifts, axis=-1).reshape(rows * columns, -1)
     kernel = jnp.moveaxis(conv.weight, 1, -1).reshape(conv.out_channels, -1)
-    return patches @ kernel.T + conv.bias.reshape(1, -1)
+    return patches @ kernel.T + _bias(conv)[None]
+
+
+def _bias(layer: eqx.nn.Conv2d | eqx.nn.Linear) -> Float[Array, "outputs"]:
+    return jnp.zeros(1) if layer.bias is None else layer.bias.reshape(-1)
 
 
 class Projected(eqx.Module):

@@ -11,7 +11,8 @@ import pytest
 import emcts
 from emcts.inspect import Growth, Recorder
 from emcts.inspect.records import search_record
-from emcts.search.traversal.backend import INTERPRETED_KERNELS, PLAIN
+from emcts.search.traversal.backend import PLAIN
+from emcts.search.traversal.kernels import INTERPRETED_KERNELS
 from tests.search.random_model import RandomModel
 
 KEY = jax.random.key(0)

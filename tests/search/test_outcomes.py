@@ -9,7 +9,8 @@ import pytest
 from jaxtyping import Array, Int
 
 import emcts
-from emcts.search.traversal.backend import INTERPRETED_KERNELS, PLAIN
+from emcts.search.traversal.backend import PLAIN
+from emcts.search.traversal.kernels import INTERPRETED_KERNELS
 from emcts.types import Key
 from tests.search.random_model import RandomModel
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import emcts
-from emcts.search.traversal.backend import INTERPRETED_KERNELS, PLAIN
+from emcts.search.traversal.backend import PLAIN
+from emcts.search.traversal.kernels import INTERPRETED_KERNELS
 from tests.search import oracle
 from tests.search.random_model import RandomModel
 from tests.search.test_oracle import compare

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import emcts
-from emcts.search.traversal.backend import INTERPRETED_KERNELS
+from emcts.search.traversal.kernels import INTERPRETED_KERNELS
 
 BATCH, ACTIONS, BAD = 3, 4, 1  # BAD is the row with a bad number
 KEY = jax.random.key(0)

@@ -64,6 +64,11 @@ class NodeFields(NamedTuple):
     raw_values: Float[Array, "*B"]
     raw_value_stds: Float[Array, "*B"]
 
+    @staticmethod
+    def names() -> tuple[str, ...]:
+        """Returns the names of all fields."""
+        return (*RunningStats._fields, *EdgeModel._fields, "raw_values", "raw_value_stds")
+
     @classmethod
     def of(cls, tree: Tree[object]) -> "NodeFields":
         """Returns the fields of all nodes of a tree."""

@@ -181,7 +181,7 @@ def gumbel_muzero_policy(
     max_num_considered_actions = inputs.read_count(max_num_considered_actions, "max_num_considered_actions")
     logits = mask_logits(checked.prior_logits, invalid_actions)
     search_key, gumbel_key = jax.random.split(rng_key)
-    gumbel = gumbel_scale * jax.random.gumbel(gumbel_key, logits.shape, logits.dtype)
+    gumbel = gumbel_scale * jax.random.gumbel(gumbel_key, (logits.size,), logits.dtype).reshape(logits.shape)
     root_visits = jnp.zeros(logits.shape)
     if tree is not None:
         root_visits = visits_before(tree, room_for(num_simulations, max_nodes, True) - num_simulations)

@@ -98,6 +98,7 @@ def search(
         first=num_nodes(start),
         continues=tree is not None,
         propagation=propagation,
+        has_bonus=not (isinstance(beta, int | float) and beta == 0),
         rng_key=jax.random.fold_in(rng_key, jnp.uint32(_TIE_BREAK)),
     )
     outcome_key = jax.random.fold_in(rng_key, jnp.uint32(_OUTCOMES))

@@ -47,7 +47,9 @@ class PuctRule(SelectionRule):
 
     def inputs(self, rng_key: Key, tree: Tree[Any]) -> RuleInputs:
         invalid = tree.root_invalid_actions
-        return RuleInputs(invalid, noise=TIE_BREAK * jax.random.uniform(rng_key, invalid.shape))
+        return RuleInputs(
+            invalid, noise=TIE_BREAK * jax.random.uniform(rng_key, (invalid.size,)).reshape(invalid.shape)
+        )
 
     def choose(
         self, stats: NodeStats, qvalues: Float[Array, "A"], inputs: RuleInputs, depth: ArrayLike

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import emcts
-from emcts.search.traversal.backend import INTERPRETED_KERNELS, KERNELS, PLAIN
+from emcts.search.traversal.backend import PLAIN
+from emcts.search.traversal.kernels import INTERPRETED_KERNELS, KERNELS
 from tests.search.random_model import RandomModel
 
 BATCH, SIMULATIONS = 3, 10

@@ -3,23 +3,24 @@
 import functools
 import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from emcts.search.backup import Propagation
 from emcts.search.inputs import ModelStep
 from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectionFn, node_rule
-from emcts.search.traversal import fused, pallas, plain
+from emcts.search.traversal import plain
 from emcts.search.traversal.merging import merge_under_vmap
 from emcts.search.traversal.plain import LeafEdge
-from emcts.search.traversal.program import MAX_ELEMENTS, plt
 from emcts.search.traversal.rules import BoundRule
 from emcts.search.traversal.traversal import SeparateTraversal, Traversal
 from emcts.search.tree import Tree
 from emcts.types import Key
+
+if TYPE_CHECKING:
+    from emcts.search.traversal.fused import Kernels
 
 Simulate = Callable[[Tree[object], BoundRule, BoundRule, int, Int[Array, "B"]], LeafEdge]
 Backup = Callable[[Tree[object], LeafEdge, ModelStep, Propagation], Tree[object]]
@@ -28,14 +29,14 @@ Backup = Callable[[Tree[object], LeafEdge, ModelStep, Propagation], Tree[object]
 class Backend(NamedTuple):
     """How trees without embeddings are traversed.
 
-    `simulate(tree, root_rule, interior_rule, max_depth, new_node)` selects actions from the root down to a leaf, and
-    `backup(tree, leaf, step, propagation)` writes the model's output for the leaf and averages it into all nodes above.
-    `kernels` do both at once, for trees that fit them.
+    `simulate(tree, root_rule, interior_rule, max_depth, new_node)` selects actions from the root down to a leaf, in
+    trees whose values are scores. `backup(tree, leaf, step, propagation)` writes the model's output for the leaf and
+    averages it into all nodes above. `kernels` do both at once, for trees that fit them.
     """
 
     simulate: Simulate  # from the root down to a leaf
     backup: Backup  # from the leaf up to the root
-    kernels: fused.Kernels | None = None  # both at once
+    kernels: "Kernels | None" = None  # both at once
 
     def traversal(
         self,
@@ -48,48 +49,48 @@ class Backend(NamedTuple):
         first: Int[Array, "B"],
         continues: bool,
         propagation: Propagation,
+        has_bonus: bool,
         rng_key: Key,
     ) -> Traversal:
         """Returns the traversals of a search that adds nodes from `first` on: by rules, or by calling functions.
 
-        If it `continues`, the tree has more nodes than its root already.
+        If it `continues`, the tree has more nodes than its root already. Without a bonus, `beta` is known to be 0, and
+        values are scores.
         """
         root_rule, interior_rule = node_rule(root_fn), node_rule(interior_fn)
         if root_rule is None or interior_rule is None:
 
             def by_functions(tree: Tree[object], _: Array, new_node: Int[Array, "B"], key: Key) -> LeafEdge:
+                tree = tree.scored() if has_bonus else tree
                 return plain.simulate_by_functions(tree, root_fn, interior_fn, max_depth, new_node, key)
 
             return SeparateTraversal(by_functions, self.backup, first, propagation)
-        root_key, interior_key = jax.random.split(rng_key)
-        at_root = BoundRule.bind(root_rule, root_key, tree)
-        at_interior = BoundRule.bind(interior_rule, interior_key, tree)
-        if self.kernels is not None and _fits(tree):
-            return fused.FusedTraversal.make(
-                self.kernels,
-                tree,
-                at_root,
-                at_interior,
-                first,
-                max_depth=max_depth,
-                num_simulations=num_simulations,
-                continues=continues,
-                propagation=propagation,
-            )
+        at_root = BoundRule.bind(root_rule, rng_key, tree)
+        at_interior = BoundRule.bind(interior_rule, rng_key, tree)
+        if self.kernels is not None:
+            from emcts.search.traversal import fused
+
+            if fused.fits(tree):
+                return fused.FusedTraversal.make(
+                    self.kernels,
+                    tree,
+                    at_root,
+                    at_interior,
+                    first,
+                    max_depth=max_depth,
+                    num_simulations=num_simulations,
+                    continues=continues,
+                    propagation=propagation,
+                )
 
         def by_rules(tree: Tree[object], simulation: Array, new_node: Int[Array, "B"], _: Key) -> LeafEdge:
+            tree = tree.scored() if has_bonus else tree
             return self.simulate(tree, at_root.at(simulation), at_interior, max_depth, new_node)
 
         return SeparateTraversal(by_rules, self.backup, first, propagation, bare=True)
 
 
-def _fits(tree: Tree[object]) -> bool:
-    """Returns whether the kernels apply: to single precision, and to arrays within reach of 32-bit offsets."""
-    floats = (tree.node_values.dtype, tree.children_prior_logits.dtype)
-    return all(dtype == jnp.float32 for dtype in floats) and tree.children_index.size <= MAX_ELEMENTS
-
-
-def _merged_simulate(
+def merged_simulate(
     tree: Tree[object],
     root_rule: BoundRule,
     interior_rule: BoundRule,
@@ -105,7 +106,7 @@ def _merged_simulate(
     return run(tree, root_rule, interior_rule, new_node)
 
 
-def _merging(backup: Backup) -> Backup:
+def merging(backup: Backup) -> Backup:
     def merged(tree: Tree[object], leaf: LeafEdge, step: ModelStep, propagation: Propagation) -> Tree[object]:
         return merge_under_vmap(lambda tree, leaf, step: backup(tree, leaf, step, propagation))(
             tree, leaf, step
@@ -114,20 +115,8 @@ def _merging(backup: Backup) -> Backup:
     return merged
 
 
-def _backup_by_platform(
-    tree: Tree[object], leaf: LeafEdge, step: ModelStep, propagation: Propagation
-) -> Tree[object]:
-    in_jax = functools.partial(plain.backup, propagation=propagation)
-    on_cuda = functools.partial(pallas.backup, propagation=propagation) if _fits(tree) else in_jax
-    return jax.lax.platform_dependent(tree, leaf, step, cuda=on_cuda, default=in_jax)
-
-
 # The backend in plain JAX, which runs anywhere: `backend=emcts.plain_backend`.
-PLAIN = Backend(_merged_simulate, _merging(plain.backup))
-KERNELS = Backend(_merged_simulate, _merging(_backup_by_platform), fused.BY_PLATFORM)
-INTERPRETED_KERNELS = Backend(
-    _merged_simulate, _merging(functools.partial(pallas.backup, interpret=True)), fused.INTERPRETED
-)
+PLAIN = Backend(merged_simulate, merging(plain.backup))
 
 
 def default_backend() -> Backend:
@@ -135,8 +124,12 @@ def default_backend() -> Backend:
 
     The environment variable `EMCTS_KERNELS` set to 0 turns them off.
     """
-    can_run = plt is not None and _has_cuda()
-    return KERNELS if can_run and os.environ.get("EMCTS_KERNELS", "1") != "0" else PLAIN
+    if os.environ.get("EMCTS_KERNELS", "1") == "0" or not _has_cuda():
+        return PLAIN
+    # Importing Pallas takes longer than importing the rest of the search.
+    from emcts.search.traversal import kernels
+
+    return kernels.KERNELS if kernels.can_run() else PLAIN
 
 
 @functools.cache

@@ -182,6 +182,12 @@ def _to_row(leaf: Array, lead: int) -> Array:
     return numbers.reshape(*numbers.shape[:lead], math.prod(numbers.shape[lead:]))
 
 
+def fits(tree: Tree[object]) -> bool:
+    """Returns whether the kernels apply: to single precision, and to arrays within reach of 32-bit offsets."""
+    floats = (tree.node_values.dtype, tree.children_prior_logits.dtype)
+    return all(dtype == jnp.float32 for dtype in floats) and tree.children_index.size <= MAX_ELEMENTS
+
+
 def _no_edges(tree: Tree[Any]) -> NextEdges:
     """Returns what is not read before a simulation has passed through a node."""
     nothing = jnp.full_like(tree.parents, Tree.UNVISITED)
@@ -240,7 +246,7 @@ def _plain_advance(
 
 def _plain_descent(work: Work, descent: Descent, simulation: Int[Array, ""], max_depth: int) -> Work:
     root, interior = pallas.unloadable(descent.root).at(simulation), pallas.unloadable(descent.interior)
-    leaf = plain.simulate(work.tree, root, interior, max_depth, descent.first + simulation)
+    leaf = plain.simulate(work.tree.scored(), root, interior, max_depth, descent.first + simulation)
     batch = jnp.arange(descent.first.shape[0])
     parents = tuple(array[batch, leaf.parent_index] for array in work.embeddings)
     return work.replace(leaf=leaf, embedding=parents)

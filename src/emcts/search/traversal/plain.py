@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from emcts.search.backup import EdgeModel, NodeFields, Propagation, Return, RunningStats, back_up, evaluate
+from emcts.search.backup import NodeFields, Propagation, Return, RunningStats, back_up, evaluate
 from emcts.search.inputs import ModelStep, with_variances
 from emcts.search.outcomes import next_outcome
 from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectionFn
@@ -50,6 +50,8 @@ class Selected(NamedTuple):
     child: Int[Array, "B"]
 
 
+_OF_TREES = ("parents", "action_from_parent", "children_index", "children_prior_logits")
+
 Select = Callable[[MaybeArray, Int[Array, "B"], Int[Array, ""]], Selected]
 
 
@@ -60,8 +62,7 @@ def simulate(
     max_depth: int,
     new_node: Int[Array, "B"],
 ) -> LeafEdge:
-    """Traverses trees by rules until an unvisited action, a terminal node or `max_depth`."""
-    scored = tree.scored()
+    """Traverses trees, whose values are scores, by rules until an unvisited action, a terminal node or `max_depth`."""
 
     def select_at(stats: NodeStats, depth: Int[Array, ""]) -> Int[Array, "B"]:
         def by(rule: BoundRule) -> Int[Array, "B"]:
@@ -72,11 +73,9 @@ def simulate(
         return jax.lax.cond(depth == 0, lambda: by(root_rule), lambda: by(interior_rule))
 
     def select(_: MaybeArray, node_index: Int[Array, "B"], depth: Int[Array, ""]) -> Selected:
-        children = jax.vmap(entry)(scored.children_index, node_index)
-        stats = jax.vmap(stats_of_children)(scored, node_index, children)
-        return follow(children, stats, select_at(stats, depth), scored.num_outcomes)
+        return _follow_from(tree, node_index, lambda stats: select_at(stats, depth))
 
-    return _simulate(scored, select, max_depth, new_node, keys=None)
+    return _simulate(tree, select, max_depth, new_node, keys=None)
 
 
 def simulate_by_functions(
@@ -87,23 +86,36 @@ def simulate_by_functions(
     new_node: Int[Array, "B"],
     rng_key: Key,
 ) -> LeafEdge:
-    """Traverses trees by any selection functions, each called with one scored tree and with mctx's keys."""
-    scored = tree.scored()
+    """Traverses trees by any selection functions, each called with one tree of scores and with mctx's keys."""
 
     def select(keys: MaybeArray, node_index: Int[Array, "B"], depth: Int[Array, ""]) -> Selected:
         def by_root() -> Array:
-            return jax.vmap(root_fn)(keys, scored, node_index).astype(jnp.int32)
+            return jax.vmap(root_fn)(keys, tree, node_index).astype(jnp.int32)
 
         def by_interior() -> Array:
             select = jax.vmap(interior_fn, in_axes=(0, 0, 0, None))
-            return select(keys, scored, node_index, depth).astype(jnp.int32)
+            return select(keys, tree, node_index, depth).astype(jnp.int32)
 
-        children = jax.vmap(entry)(scored.children_index, node_index)
-        stats = jax.vmap(stats_of_children)(scored, node_index, children)
-        return follow(children, stats, jax.lax.cond(depth == 0, by_root, by_interior), scored.num_outcomes)
+        return _follow_from(tree, node_index, lambda _: jax.lax.cond(depth == 0, by_root, by_interior))
 
     keys = jax.random.split(rng_key, new_node.shape[0])
-    return _simulate(scored, select, max_depth, new_node, keys)
+    return _simulate(tree, select, max_depth, new_node, keys)
+
+
+def _follow_from(
+    tree: Tree[object], node_index: Int[Array, "B"], select: Callable[[NodeStats], Int[Array, "B"]]
+) -> Selected:
+    """Returns what is selected at a node of each tree, given the statistics of these nodes."""
+    # One tree with the nodes of all; what belongs to a root is that of the first, and no rule reads it.
+    nodes = tree.replace(
+        **{name: _joined(getattr(tree, name)) for name in (*NodeFields.names(), *_OF_TREES)},
+        root_invalid_actions=tree.root_invalid_actions[0],
+        beta=tree.beta[0],
+    )
+    at = _places(tree, node_index)
+    children = entry(nodes.children_index, at)
+    stats = jax.vmap(stats_of_children, in_axes=(None, 0, 0))(nodes, at, _places(tree, children))
+    return follow(children, stats, select(stats), tree.num_outcomes)
 
 
 def follow(
@@ -136,7 +148,7 @@ def _simulate(
         outcome = jnp.where(continuing, selected.outcome, state.outcome)
         child = jnp.where(continuing, selected.child, state.next_node_index)
         # A terminal node is evaluated again, but nothing is expanded below it.
-        discount = jax.vmap(entry)(tree.edge_discounts, jnp.maximum(child, 0))
+        discount = entry(_joined(tree.edge_discounts), _places(tree, jnp.maximum(child, 0)))
         ended = (child == Tree.UNVISITED) | (discount == 0)
         depth = state.depth + 1
         return _SimulationState(
@@ -169,34 +181,54 @@ class _BackupState(NamedTuple):
 def backup(tree: Tree[object], leaf: LeafEdge, output: ModelStep, propagation: Propagation) -> Tree[object]:
     """Writes the model's output to the leaf, and averages the return into all nodes above it."""
     step = with_variances(output)
-    batch = jnp.arange(leaf.action.shape[0])
-    num_nodes = tree.node_visits.shape[-1]
-    at_leaf = (batch, leaf.next_node_index)
-    entry = leaf.outcome * tree.num_actions + leaf.action
-    fields = NodeFields.of(tree)
-    running = jax.tree.map(lambda field: field[at_leaf], fields.running)
-    new, arriving = evaluate(running, fields.edge.edge_rewards[at_leaf], step, propagation)
-    fields = jax.tree.map(lambda field, number: field.at[at_leaf].set(number), fields, new)
-    tree = fields.write(tree).replace(
-        parents=tree.parents.at[at_leaf].set(leaf.parent_index),
-        action_from_parent=tree.action_from_parent.at[at_leaf].set(leaf.action),
-        children_prior_logits=tree.children_prior_logits.at[at_leaf].set(step.prior_logits),
-        children_index=tree.children_index.at[batch, leaf.parent_index, entry].set(leaf.next_node_index),
+    at_leaf, at_parent = (_places(tree, index) for index in (leaf.next_node_index, leaf.parent_index))
+    branch = leaf.outcome * tree.num_actions + leaf.action
+    fields = jax.tree.map(_joined, NodeFields.of(tree))
+    running = jax.tree.map(lambda field: entry(field, at_leaf), fields.running)
+    new, arriving = evaluate(running, entry(fields.edge.edge_rewards, at_leaf), step, propagation)
+    fields = jax.tree.map(lambda field, number: _write(field, number, at_leaf), fields, new)
+    parents = _write(_joined(tree.parents), leaf.parent_index, at_leaf)
+    tree = tree.replace(
+        parents=parents.reshape(tree.parents.shape),
+        action_from_parent=_written(tree.action_from_parent, leaf.action, at_leaf),
+        children_prior_logits=_written(tree.children_prior_logits, step.prior_logits, at_leaf),
+        children_index=_written(tree.children_index, leaf.next_node_index, at_parent, branch),
     )
 
     def body(state: _BackupState) -> _BackupState:
-        at = (batch, jnp.where(state.node_index == Tree.NO_PARENT, num_nodes, state.node_index))
-
-        def read(field: Array, absent: int = 0) -> Array:
-            return field.at[at].get(mode="fill", fill_value=absent)
-
-        edge: EdgeModel = jax.tree.map(read, fields.edge)
-        new, arriving = back_up(jax.tree.map(read, state.running), edge, state.arriving, propagation)
+        is_node = state.node_index != Tree.NO_PARENT
+        at = jnp.maximum(_places(tree, state.node_index), 0)
+        old, edge = jax.tree.map(lambda field: entry(field, at), (state.running, fields.edge))
+        new, arriving = back_up(old, edge, state.arriving, propagation)
+        to = jnp.where(is_node, at, len(parents))
         running = jax.tree.map(
-            lambda field, number: field.at[at].set(number, mode="drop"), state.running, new
+            lambda field, number: field.at[to].set(number, mode="drop"), state.running, new
         )
-        return _BackupState(read(tree.parents, Tree.NO_PARENT), arriving, running)
+        parent = jnp.where(is_node, entry(parents, at), Tree.NO_PARENT)
+        return _BackupState(parent, arriving, running)
 
     start = _BackupState(leaf.parent_index, arriving, fields.running)
     end = jax.lax.while_loop(lambda state: jnp.any(state.node_index != Tree.NO_PARENT), body, start)
-    return tree.replace(**end.running._asdict())
+    fields = fields._replace(running=end.running)
+    return jax.tree.map(lambda field: field.reshape(tree.parents.shape), fields).write(tree)
+
+
+def _written(field: Array, numbers: Array, *places: Int[Array, "B"]) -> Array:
+    return _write(_joined(field), numbers, *places).reshape(field.shape)
+
+
+def _write(joined: Array, numbers: Array, *places: Int[Array, "B"]) -> Array:
+    """Returns a field of joined nodes with numbers at places that exist, a different one for each batch element."""
+    return joined.at[places].set(numbers, mode="promise_in_bounds", unique_indices=True)
+
+
+def _joined(field: Array) -> Array:
+    """Returns a field with the nodes of all trees on one axis: one number indexes it, which is less to compile."""
+    return jax.lax.collapse(field, 0, 2)
+
+
+def _places(tree: Tree[object], index: Int[Array, "B *A"]) -> Int[Array, "B *A"]:
+    """Returns the places of nodes in a joined field; negative numbers, which are no node, stay."""
+    num_nodes = tree.node_visits.shape[1]
+    first = num_nodes * jax.lax.broadcasted_iota(jnp.int32, index.shape, 0)
+    return jnp.where(index < 0, index, first + index)

@@ -65,8 +65,9 @@ class Backend(NamedTuple):
                 return plain.simulate_by_functions(tree, root_fn, interior_fn, max_depth, new_node, key)
 
             return SeparateTraversal(by_functions, self.backup, first, propagation)
-        at_root = BoundRule.bind(root_rule, rng_key, tree)
-        at_interior = BoundRule.bind(interior_rule, rng_key, tree)
+        root_key, interior_key = jax.random.split(rng_key)
+        at_root = BoundRule.bind(root_rule, root_key, tree)
+        at_interior = BoundRule.bind(interior_rule, interior_key, tree)
         if self.kernels is not None:
             from emcts.search.traversal import fused
 

@@ -7,7 +7,7 @@ import ast
 import importlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,17 @@ import numpy as np
 import pytest
 
 import emcts
+from emcts.agents.catalogue import ENVIRONMENTS
+from emcts.agents.mcts.variants import VARIANTS
+from emcts.agents.novelty import ESTIMATORS
+from emcts.experiments.paper import EXPERIMENTS
+from emcts.runs.logging.loggers import LOGGERS
 from tests import test_guides
 from tests.docs.pages import PAGES, ROOT, Block, blocks, name
 
 Names = dict[str, Any]
-SLOW = re.compile(r"emcts\.train\(|SeedTrainer\(|num_envs=80|check\(KeyCorridor")
+SLOW = re.compile(r"emcts\.train\(|SeedTrainer\(|num_envs=80|check\(KeyCorridor|main\(\[")
+TABLES: tuple[dict[str, Any], ...] = (ENVIRONMENTS, ESTIMATORS, EXPERIMENTS, LOGGERS, VARIANTS)
 
 
 ELSEWHERE = {
@@ -110,6 +116,8 @@ def _environments(folder: Path) -> Names:
 
 
 BEFORE: dict[str, Callable[[Path], Names]] = {
+    "CONTRIBUTING.md": _search,
+    "docs/guides/extending.md": _nothing,
     "docs/guides/inspector.md": _search,
     "docs/guides/networks.md": _corridor,
     "docs/guides/novelty-in-your-own-loop.md": _novelty,
@@ -130,6 +138,16 @@ ALL = [block for found in SNIPPETS.values() for block in found]
 
 def _is_slow(block: Block) -> bool:
     return SLOW.search(block.text) is not None
+
+
+@pytest.fixture(autouse=True)
+def tables_as_before() -> Iterator[None]:
+    """Takes away the entries that a snippet adds to a table."""
+    before = [dict(table) for table in TABLES]
+    yield
+    for table, entries in zip(TABLES, before, strict=True):
+        table.clear()
+        table.update(entries)
 
 
 def _execute(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, slow: bool) -> None:

@@ -54,8 +54,8 @@ def catalogue_of_run(environment: str, stored: Mapping[str, Any], env: object) -
     if env is None:
         if is_reference(environment) and not parse_reference(environment).is_trusted:
             raise ValueError(
-                f"{environment} is code, which is not run because a folder names it: if you trust it, give env=, "
-                "the object or its reference"
+                f"{environment} is code, which is not run because a folder names it: if you trust it, give env= "
+                f"(the object or its reference), or --env-from {environment} on the command line"
             )
         return Registered()
     given = name_env(env)

@@ -258,7 +258,7 @@ class Settings(Generic[EnvT, ModelT]):
     """All settings of a training. Steps are environment steps of one seed, all parallel episodes counted."""
 
     steps: int
-    """environment steps of each seed after which training ends"""
+    """environment steps of each seed after which training ends, with the evaluation that follows"""
     env: EnvT
     model: ModelT
     search: SearchSettings = SearchSettings()

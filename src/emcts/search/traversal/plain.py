@@ -114,7 +114,8 @@ def _follow_from(
     )
     at = _places(tree, node_index)
     children = entry(nodes.children_index, at)
-    stats = jax.vmap(stats_of_children, in_axes=(None, 0, 0))(nodes, at, _places(tree, children))
+    # Not under vmap, where reading rows by a scalar each takes four times as long.
+    stats = stats_of_children(nodes, at, _places(tree, children))
     return follow(children, stats, select(stats), tree.num_outcomes)
 
 

@@ -66,13 +66,13 @@ def node_stats(tree: Tree[object], node_index: ArrayLike) -> NodeStats:
     return stats_of_children(tree, node_index, tree.children_index[node_index])
 
 
-def stats_of_children(tree: Tree[object], node_index: ArrayLike, child: Int[Array, "KA"]) -> NodeStats:
-    """Does the same for a node whose children are known."""
+def stats_of_children(tree: Tree[object], node_index: ArrayLike, child: Int[Array, "*B KA"]) -> NodeStats:
+    """Does the same for a node whose children are known, or for several nodes."""
     exists = child >= 0
     at = jnp.maximum(child, 0)
 
     def by_outcome(node_field: Array) -> list[Array]:
-        return jnp.split(jnp.where(exists, entry(node_field, at), 0), tree.num_outcomes)
+        return jnp.split(jnp.where(exists, entry(node_field, at), 0), tree.num_outcomes, axis=-1)
 
     visits = by_outcome(tree.node_visits)
     return NodeStats(

@@ -37,6 +37,7 @@ from emcts.runs.config import (
 )
 from emcts.runs.drive import drive
 from emcts.runs.folder import Folder, status
+from emcts.runs.logging.artifacts import ArtifactLine
 from emcts.runs.logging.display import Display, display_for
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS, check_loggers
 from emcts.runs.logging.metrics import MetricsLine
@@ -62,6 +63,10 @@ class Run:
     def metrics(self) -> list[MetricsLine]:
         """Returns what was reported: a dictionary for each evaluation of each seed."""
         return Folder.open(self.path).metrics.read()
+
+    def artifacts(self) -> list[ArtifactLine]:
+        """Returns what the environment stored of successes, each once for each seed: of SUBLEQ, the programs found."""
+        return Folder.open(self.path).artifacts.read()
 
     def summary(self) -> RunSummary:
         """Returns the results as of the last checkpoint."""

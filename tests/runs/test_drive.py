@@ -15,6 +15,7 @@ import jax
 import numpy as np
 import pytest
 
+from emcts.api import Run
 from emcts.runs import pacing
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.config import CheckpointSchedule, Config, plain
@@ -138,7 +139,7 @@ def test_a_finished_run_has_everything(whole: Folder) -> None:
 
 
 def test_every_artifact_is_kept_once(whole: Folder) -> None:
-    found = [line for line in whole.artifacts.read() if line["seed"] == 3]
+    found = [line for line in Run(whole.path).artifacts() if line["seed"] == 3]
     assert [(line["env_steps"], line["data"]["words"]) for line in found] == [
         (200, [14, 13, 3]),
         (400, [14, 13, 4]),

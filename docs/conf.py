@@ -31,7 +31,7 @@ myst_heading_anchors = 4
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(ROOT / "build" / "notebooks")
 nb_execution_in_temp = True
-nb_execution_timeout = 120
+nb_execution_timeout = 300  # of a cell, for machines that do other work too
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 

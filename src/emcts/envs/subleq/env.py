@@ -134,7 +134,7 @@ class Subleq:
     def step(self, state: State, action: Int[Array, ""], key: Key) -> tuple[State, Outcome]:
         stays = state.done | state.solved
         place = jnp.arange(self.max_words, dtype=jnp.int32) == state.num_words
-        words = jnp.where(place, action.astype(jnp.uint8), state.words)
+        words = jnp.where(place, jnp.asarray(action, jnp.uint8), state.words)
         written = self.written(words, state.num_words + 1, state.task)
         ended = state.replace(done=jnp.array(True))
         after = tree_where(stays, ended, written)

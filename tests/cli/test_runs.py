@@ -8,10 +8,13 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from emcts.agents.settings import EvaluationSettings
 from emcts.cli import main
+from emcts.cli.train import RunOptions
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.folder import Folder
 from emcts.runs.logging.loggers import LOGGERS, LoggerEntry
@@ -158,6 +161,9 @@ def test_a_run_ends_when_its_time_is_up_or_it_is_solved(
     assert "--max-minutes nan: give a finite number" in refused(
         capsys, "train", "plain", "--agent", "walker", "--max-minutes", "nan"
     )
+    played = SimpleNamespace(evaluation=EvaluationSettings(baseline_return=3.0))
+    with pytest.raises(ValueError, match="give --evaluation.solved-return"):
+        RunOptions(stop_when_solved=True).stop(played)
 
 
 def test_a_refused_resume_changes_nothing(capsys: pytest.CaptureFixture[str], trained: Folder) -> None:

@@ -121,6 +121,7 @@ class ToyTrainer:
         now = int(steps[0])
         metrics = {
             "return": returns if now % (2 * CHUNK) == 0 else np.full(len(self.seeds), np.nan),
+            "solved": np.zeros(len(self.seeds)),
             "first_reward_step": _when(now, 300, self.seeds),
             "solved_step": _when(now, 500, self.seeds, (self.seeds[0],)),
             "regret_step": _when(now, 400, self.seeds, (self.seeds[0],)),

@@ -248,6 +248,11 @@ class EvaluationSettings:
     """return above which an episode is a success; left out, a positive reward is, unless many steps have a reward or an
     episode goes on after a positive one: then the best of some random episodes"""
 
+    @property
+    def has_no_solution(self) -> bool:
+        """Whether the task can only be played better: no return counts as solved."""
+        return self.baseline_return is not None and self.solved_return is None
+
 
 EnvT = TypeVar("EnvT")
 ModelT = TypeVar("ModelT", NetworkSettings, LearnedModelSettings)

@@ -198,7 +198,7 @@ class Task:
     def evaluation(self, settings: EvaluationSettings) -> EvaluationConfig:
         """Returns how agents are evaluated on this task."""
         max_steps = self.max_steps if settings.max_steps is None else settings.max_steps
-        solved = self.solved if settings.baseline_return is None else None
+        solved = None if settings.has_no_solution else self.solved
         if settings.solved_return is not None:
             solved = ReturnReached(settings.solved_return)
         success = Success(settings.baseline_return)

@@ -28,7 +28,7 @@ GROUPS = {
     "sweep": "train many runs from a file or a grid, on this machine or a cluster",
     "reproduce": "reproduce a figure or table of the paper",
     "bench": "measure the speed, and compare it with other libraries",
-    "subleq": "run, assemble, disassemble and enumerate SUBLEQ programs",
+    "subleq": "run, explain, assemble, disassemble and enumerate SUBLEQ programs",
 }
 
 

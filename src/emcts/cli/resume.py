@@ -63,4 +63,6 @@ def resume(arguments: Sequence[str], catalogue: Catalogue | None = None) -> None
     refuse_changes(config.settings, plain(settings))
     check_loggers(options.loggers)
     trainer = options.place(catalogue.trainer(config.environment, config.agent, settings, config.seeds))
-    train_run(trainer, folder, shlex.join(["emcts", "resume", *arguments]), options.loggers, options.stop())
+    train_run(
+        trainer, folder, shlex.join(["emcts", "resume", *arguments]), options.loggers, options.stop(settings)
+    )

@@ -57,7 +57,7 @@ def _row(one: Status) -> tuple[str, ...]:
         str(seeds),
         f"{max(one.env_steps, saved):,} of {total}",
         "-" if one.mean_return is None else f"{readable(one.mean_return):.3g}",
-        f"{one.seeds_solved} of {seeds}",
+        "-" if one.seeds_solved is None else f"{one.seeds_solved} of {seeds}",
         one.state,
     )
 

@@ -171,10 +171,11 @@ def _results(specs: Sequence[RunSpec], out: Path) -> Table:
         table.add_column(column, justify="left" if column in ("run", "state") else "right")
     for spec in specs:
         folders = spec.folders(out)
-        seeds = [seed for folder in folders for seed in folder.summary().get("seeds", [])]
+        summaries = [folder.summary() for folder in folders]
+        seeds = [seed for summary in summaries for seed in summary.get("seeds", [])]
         returns = [seed["final_return"] for seed in seeds if seed["final_return"] is not None]
         first = [seed["first_reward_step"] for seed in seeds if seed["first_reward_step"] is not None]
-        solved = sum(seed["solved_step"] is not None for seed in seeds)
+        solved = [n for summary in summaries if (n := summary.get("seeds_solved")) is not None]
         states = dict.fromkeys(status(folder).state for folder in folders)
         table.add_row(
             spec.name,
@@ -182,7 +183,7 @@ def _results(specs: Sequence[RunSpec], out: Path) -> Table:
             f"{max((seed['env_steps'] for seed in seeds), default=0):,}",
             f"{readable(float(np.mean(returns))):.3g}" if returns else "-",
             f"{np.mean(first):,.0f} ({len(first)} of {len(seeds)})" if first else "-",
-            f"{solved} of {len(seeds)}",
+            f"{sum(solved)} of {len(seeds)}" if solved else "-",
             ", ".join(states) or "not begun",
         )
     return table

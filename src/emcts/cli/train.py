@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from emcts.agents import catalogue as installed_agents
+from emcts.agents.settings import EvaluationSettings
 from emcts.cli.distributed import (
     DistributedOptions,
     create_shared_folder,
@@ -59,13 +60,23 @@ class RunOptions(DistributedOptions):
     max_minutes: float | None = None
     """End with the first chunk that is done after this time, compilation included."""
 
-    def stop(self) -> Callable[[LatestMetrics], bool] | None:
+    def stop(self, settings: object) -> Callable[[LatestMetrics], bool] | None:
         """Returns the condition to end early; None if there is none."""
         minutes = self.max_minutes
         if minutes is not None and not 0 < minutes < math.inf:
             raise ValueError(f"--max-minutes {minutes}: give a finite number above 0")
         if minutes is None and not self.stop_when_solved:
             return None
+        evaluation = getattr(settings, "evaluation", None)
+        if (
+            self.stop_when_solved
+            and isinstance(evaluation, EvaluationSettings)
+            and evaluation.has_no_solution
+        ):
+            raise ValueError(
+                "--stop-when-solved: rewards come at many steps here, and nothing tells when that is solved: give "
+                "--evaluation.solved-return"
+            )
         deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
         return lambda latest: time.monotonic() >= deadline or (self.stop_when_solved and is_solved(latest))
 
@@ -117,7 +128,7 @@ def train(arguments: Sequence[str], catalogue: Catalogue) -> None:
     config = Config(environment, agent, preset, options.all_seeds(), plain(settings), options.schedule())
     trainer = options.place(catalogue.trainer(environment, agent, settings, config.seeds))
     check_loggers(options.loggers)
-    stop = options.stop()
+    stop = options.stop(settings)
     if options.plan:
         Console().print(_plan_table(plan_run(config, settings, catalogue, options.place)))
         return

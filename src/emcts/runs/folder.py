@@ -206,7 +206,7 @@ class Status:
     env_steps: int
     total_env_steps: int | None
     mean_return: float | None
-    seeds_solved: int
+    seeds_solved: int | None
     state: str
 
 
@@ -222,7 +222,7 @@ def status(folder: Folder) -> Status:
         env_steps=env_steps,
         total_env_steps=total,
         mean_return=None if mean is None else float(mean),
-        seeds_solved=summary.get("seeds_solved", 0),
+        seeds_solved=summary.get("seeds_solved"),
         state=_state(folder, summary.get("state"), total is not None and env_steps >= total),
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-from emcts.runs.logging.metrics import LatestMetrics, Value, mean
+from emcts.runs.logging.metrics import LatestMetrics, Value, mean, seeds_solved
 from emcts.runs.provenance import Provenance
 
 
@@ -27,7 +27,7 @@ class RunSummary(Provenance, total=False):
     state: str
     total_env_steps: int
     mean_final_return: float | None
-    seeds_solved: int
+    seeds_solved: int | None
     seeds: list[SeedSummary]
 
 
@@ -37,7 +37,7 @@ def summarise(seeds: Sequence[int], latest: LatestMetrics, state: str, total: in
         "state": state,
         "total_env_steps": total,
         "mean_final_return": mean(latest, "return"),
-        "seeds_solved": sum("solved_step" in line for line in latest.values()),
+        "seeds_solved": seeds_solved(latest),
         "seeds": [_of_seed(seed, latest.get(seed, {})) for seed in seeds],
     }
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from emcts.runs.logging import display
 from emcts.runs.logging.display import Clock, LineDisplay, LiveDisplay, RunProgress, display_for, duration
 from emcts.runs.logging.metrics import LatestMetrics
+from emcts.runs.summary import summarise
 
 LATEST: LatestMetrics = {
     0: {
@@ -33,6 +34,15 @@ def test_cells_are_means_over_the_seeds_that_have_reported() -> None:
         "steps/s": "1,234",
         "left": "1:02:05",
     }
+
+
+def test_what_cannot_be_solved_shows_no_count() -> None:
+    played = {0: {"seed": 0, "return": 0.25}}
+    assert "solved" not in RunProgress(500, 2000, played, None, None).cells()
+    assert summarise([0], played, "running", 2000)["seeds_solved"] is None
+    evaluated = {0: {"seed": 0, "return": 0.25, "solved": 0.5}}
+    assert RunProgress(500, 2000, evaluated, None, None).cells()["solved"] == "0 of 1"
+    assert summarise([0], evaluated, "running", 2000)["seeds_solved"] == 0
 
 
 def test_the_clock_leaves_out_the_chunk_that_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

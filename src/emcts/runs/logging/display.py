@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from emcts.runs import process_group
-from emcts.runs.logging.metrics import LatestMetrics, Value, largest, mean, readable
+from emcts.runs.logging.metrics import LatestMetrics, Value, largest, mean, readable, seeds_solved
 
 OutputT = TypeVar("OutputT", bound="Output")
 
@@ -48,7 +48,7 @@ class RunProgress:
         """Returns names and values to show, as means over seeds."""
         seeds = len(self.latest)
         reached = [line["first_reward_step"] for line in self.latest.values() if "first_reward_step" in line]
-        solved = sum("solved_step" in line for line in self.latest.values())
+        solved = seeds_solved(self.latest)
         shown = {
             "steps": f"{self.env_steps:,} of {self.total_env_steps:,}",
             "return": _number(mean(self.latest, "return")),
@@ -61,6 +61,7 @@ class RunProgress:
             "left": duration(self.seconds_left),
         }
         missing = {name for name, metric in OPTIONAL.items() if mean(self.latest, metric) is None}
+        missing |= {"solved"} if solved is None else set()
         return {name: text for name, text in shown.items() if name not in missing}
 
     def line(self) -> str:

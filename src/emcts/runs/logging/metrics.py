@@ -69,6 +69,13 @@ def is_solved(latest: LatestMetrics) -> bool:
     return bool(latest) and all(line.get("solved") == 1 for line in latest.values())
 
 
+def seeds_solved(latest: LatestMetrics) -> int | None:
+    """Returns how many seeds have solved the task; None before an evaluation, and if nothing tells when it is."""
+    if not any("solved" in line or "solved_step" in line for line in latest.values()):
+        return None
+    return sum("solved_step" in line for line in latest.values())
+
+
 def mean(latest: LatestMetrics, name: str) -> float | None:
     """Returns the mean over the seeds that have reported the metric; None if none has."""
     values = [line[name] for line in latest.values() if name in line]

@@ -126,7 +126,7 @@ BEFORE: dict[str, Callable[[Path], Names]] = {
     "docs/guides/stochastic-environments.md": _nothing,
     "docs/reference/environments.md": _environments,
     "docs/reference/subleq.md": _nothing,
-    "docs/search.md": _search,
+    "docs/reference/search-library.md": _search,
 }
 """For each page with Python, what makes the names that its snippets take for granted."""
 

@@ -25,6 +25,8 @@ def test_changelog_and_citation_name_the_version() -> None:
     citation = re.findall(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), flags=re.MULTILINE)
     assert releases[0] == emcts.__version__
     assert citation == [emcts.__version__]
+    bibtex = re.findall(r"version = \{(\S+)\}", (ROOT / "docs" / "index.md").read_text())
+    assert bibtex == [emcts.__version__]
 
 
 def test_runs_record_the_version() -> None:

@@ -57,7 +57,8 @@ def test_searches_part_where_their_visits_first_differ() -> None:
     one, other = (record([0.5, 0.2], [0.1, 0.1], [8, 2], beta) for beta in (0.0, 1.0))
     other["growth"]["root"]["action"] = [0, 0, 0]
     assert choices([one, other], [0, 1], growth) == (
-        "It takes left with beta 0 and right with beta 1. Beta 0 and 1 part at simulation 2: right against left."
+        "It takes left with beta 0 and right with beta 1. "
+        "Beta 0 and 1 first differ at simulation 2: right against left."
     )
     assert choices([one, other], [0, 0], growth).startswith("With beta 0 and 1 alike it takes left.")
     assert choices([one], [0], growth) == ""

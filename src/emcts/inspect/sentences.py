@@ -63,8 +63,8 @@ def _parting(records: Sequence[Record], growth: Growth, other: int) -> str:
     taken = [record["growth"]["root"]["action"][first - 1] for record in (records[0], records[other])]
     labels = records[0]["root"]["labels"]
     if taken[0] == taken[1]:
-        return f"{pair} part at simulation {first}, below {labels[taken[0]]}."
-    return f"{pair} part at simulation {first}: {labels[taken[0]]} against {labels[taken[1]]}."
+        return f"{pair} first differ at simulation {first}, below {labels[taken[0]]}."
+    return f"{pair} first differ at simulation {first}: {labels[taken[0]]} against {labels[taken[1]]}."
 
 
 def _reason(root: Mapping[str, Any], action: int, rival: int, beta: float) -> str:

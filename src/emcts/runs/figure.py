@@ -70,7 +70,8 @@ def draw_curves(figure: Figure | SubFigure, folders: Sequence[Folder], each_seed
                 _draw_curve(axis, one, _label(folder), each_seed)
         axis.set(xlabel="environment steps of each seed", ylabel=CURVES[name])
         axis.ticklabel_format(axis="x", style="sci", scilimits=(-4, 5))
-    axes[0].legend(fontsize="small")
+    shown_with = "thin lines: seeds" if each_seed else "band: standard error"
+    axes[0].legend(fontsize="small", title=f"mean; {shown_with}", title_fontsize="small")
 
 
 def _draw_curve(axis: Axes, one: Curve, label: str, each_seed: bool) -> None:
@@ -116,7 +117,9 @@ def _norm(values: np.ma.MaskedArray) -> Normalize:
 
 def _label(folder: Folder) -> str:
     config = folder.config()
-    return f"{folder.path.name}: {config.agent}, {len(config.seeds)} seeds"
+    name, seeds = folder.path.name, len(config.seeds)
+    agent = "" if name == config.agent else f" {config.agent},"
+    return f"{name}:{agent} {seeds} {'seed' if seeds == 1 else 'seeds'}"
 
 
 def _save(figure: Figure, out: Path) -> Path:

@@ -17,6 +17,7 @@ STYLE = (
     "border-collapse:collapse;font-family:ui-monospace,monospace;font-size:90%;"
     "font-variant-numeric:tabular-nums"
 )
+CELL_STYLE = "text-align:right;padding:0 .5em"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,11 +148,11 @@ def _head(root: TreeNode, beta: float) -> str:
 def _html_children(node: TreeNode, depth: int, actions: Sequence[str] | None) -> str:
     if not node.children or depth < 1:
         return ""
-    heads = "".join(f'<th style="text-align:right">{name}</th>' for name in ("action", *COLUMNS))
+    heads = "".join(f'<th style="{CELL_STYLE}">{name}</th>' for name in ("action", *COLUMNS))
     rows = []
     for child in node.children[:MOST_CHILDREN]:
         cells = "".join(
-            f'<td style="text-align:right">{html.escape(cell)}</td>'
+            f'<td style="{CELL_STYLE}">{html.escape(cell)}</td>'
             for cell in (child.label(actions), *_cells(child))
         )
         rows.append(f"<tr>{cells}</tr>")

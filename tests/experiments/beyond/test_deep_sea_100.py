@@ -82,6 +82,7 @@ def test_tables_of_runs_beside_the_planner(tmp_path: Path) -> None:
     assert episodes["episodes"] == pytest.approx((40 + late) / 2 / (2 * 4))
     assert episodes["slowest"] == pytest.approx(late / (2 * 4))
     assert episodes["episodes_to_90_percent_regret"] == pytest.approx((40 + late) / (2 * 4))
+    assert {row["label"] for row in tables["curves"]} == {"E-AZ, counts, 4 x 4"}
     assert len(draw(tables).axes) == 2
 
 

@@ -44,7 +44,7 @@ WITHIN = 1.5  # times the steps of the planner: the target of E-AZ with counts
 EXPLORING_SHARE = {"e-az": 0.5, "az-ube": 0.5, "e-mz": 0.5, "mz-ube": 0.5, "bdqn": 1.0}
 """Of the episodes of the paper's protocol, by agent; the others explore by noise alone, in all episodes."""
 PLANNER, OTHERS = "perfect novelty", "published, the best of several tabular learners"
-FIRST, REGRET = "first_goal_step", "regret_step"
+FIRST, REGRET, DISCOVERED = "first_goal_step", "regret_step", "states_discovered"
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def analyse(groups: Sequence[RunGroup]) -> Tables:
         "seeds": seeds,
         "summary": [row for size in sizes for row in _summary(where(seeds, size=size), size, groups)],
         "claims": claims_table(seeds, FIRST, CLAIMS),
-        "curves": curves_table(groups, ["states_discovered"]),
+        "curves": [row for group in groups for row in _curves(group)],
         "episodes": sorted(
             [*episodes_of_stored_results(), *map(_episodes_of_runs, groups), *_floor(sizes)],
             key=lambda row: (number(row["size"]), str(row["source"]) != "published"),
@@ -90,7 +90,7 @@ def draw(tables: Tables) -> Figure:
     figure = Figure(figsize=(10.5, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     _draw_episodes(left, tables["episodes"])
-    plot_curves(right, tables["curves"], "states_discovered")
+    plot_curves(right, tables["curves"], DISCOVERED)
     for order, row in enumerate(where(tables["summary"], label=PLANNER)):
         name = f"{PLANNER}, {number(row['size']):.0f}: mean first goal"
         right.axvline(
@@ -165,6 +165,13 @@ def _floor(sizes: Iterable[int]) -> Table:
     ]
 
 
+def _curves(group: RunGroup) -> Table:
+    """Returns the cells discovered, under a label of each agent and size."""
+    size = group.setting(paths.SIZE)
+    rows = curves_table([group], [DISCOVERED])
+    return [{**row, "label": f"{row['label']}, {size} x {size}"} for row in rows]
+
+
 def _summary(seeds: Table, size: int, groups: Sequence[RunGroup]) -> Table:
     """Returns the rows of one size, with how many seeds found the goal within the target."""
     planner = planner_steps(size)
@@ -181,7 +188,7 @@ def _summary(seeds: Table, size: int, groups: Sequence[RunGroup]) -> Table:
             "target_steps": limit,
             "within_target": int(np.sum(first <= limit)),
             "mean_over_planner": _mean(first / float(planner.mean())),
-            "states_discovered": _last(groups, name, "states_discovered"),
+            "states_discovered": _last(groups, name, DISCOVERED),
         }
     return summary_table([*seeds, *exact], FIRST, extra)
 
@@ -232,7 +239,7 @@ def _spec(row: Row, size: int) -> RunSpec:
             paths.BETA: row.beta,
             paths.UNSEEN_VARIANCE: UNSEEN_VARIANCE,
         },
-        seeds_per_run={"cpu": 1, "gpu": SEEDS},
+        seeds_per_run={"cpu": SEEDS, "gpu": SEEDS},
     )
 
 

@@ -17,7 +17,7 @@ from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.runs.curves import curve
 
 SEEDS = 5
-SEEDS_PER_RUN = {"cpu": 1, "gpu": SEEDS}
+SEEDS_PER_RUN = {"cpu": SEEDS, "gpu": SEEDS}
 STEPS = 204_800
 BDQN_STEPS = 102_400
 """Half: it updates after each step, and so takes several times as long."""

@@ -123,7 +123,13 @@ def episodes_of_stored_results() -> Table:
 
 def _published() -> Table:
     return [
-        {"size": int(number(row["row"])), "label": OTHERS, "source": "published", "episodes": row["value"]}
+        {
+            "size": int(number(row["row"])),
+            "row": f"published-{number(row['row']):.0f}",
+            "label": OTHERS,
+            "source": "published",
+            "episodes": row["value"],
+        }
         for row in published(NAME)
     ]
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from emcts.agents.catalogue import installed
+from emcts.agents.task import observation_anchor
 from emcts.cli import main
+from emcts.envs.references import make, parse_reference
 from emcts.experiments import setting_paths as paths
 from emcts.experiments.analysis.run_group import RunGroup
 from emcts.experiments.analysis.tables import where
@@ -42,6 +44,16 @@ def test_the_worlds_exist() -> None:
     xminigrid = pytest.importorskip("xminigrid")
     known = xminigrid.registered_environments()
     assert {world.reference.partition(":")[2] for world in grid_worlds.WORLDS} <= set(known)
+
+
+def test_what_the_agent_sees_is_small_enough_to_be_predicted() -> None:
+    """Otherwise a learned model would be abstracted by default, which learned nothing in rooms before a reward."""
+    pytest.importorskip("xminigrid")
+    spec = SPECS["door-key-16-e-mz"]
+    made = make(parse_reference(spec.environment), spec.settings(CATALOGUE).env.arguments)
+    anchor = observation_anchor(made.env)
+    assert anchor is not None
+    assert anchor.size == 7 * 7 * 16
 
 
 def test_without_xminigrid_it_says_what_to_install(

@@ -144,7 +144,11 @@ def test_classes_and_functions_of_a_module_in_this_folder() -> None:
         ("pgx:2047", {}, "pgx has no environment '2047': did you mean 2048"),
         ("pgx:2048", {"size": 3}, "pgx:2048 size=3: "),
         ("xminigrid:MiniGrid-DorKey-8x8", {}, "did you mean MiniGrid-DoorKey-8x8"),
-        ("xminigrid:MiniGrid-DoorKey-8x8", {"view": "half"}, "view is 'half': give full or partial"),
+        (
+            "xminigrid:MiniGrid-DoorKey-8x8",
+            {"view": "half"},
+            "view is 'half': give full, partial or egocentric",
+        ),
     ],
 )
 def test_every_mistake_is_one_line(text: str, arguments: Any, message: str) -> None:

@@ -1,15 +1,21 @@
 """Pieces of a chunk: their lengths change nothing, and a training continues from between two of them."""
 
+import dataclasses
 import itertools
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Array, Bool, Float, Int
 
+from emcts.agents.catalogue import Registered
+from emcts.envs import Outcome
 from emcts.runs.checkpoints import Checkpoints
 from emcts.training.progress import Piece, Progress
+from emcts.types import Key
 from tests.agents.tiny import assert_equal, assert_same_progress, in_pieces, restored, table, trainer
 
 AGENTS = ("bdqn", pytest.param("e-az", marks=pytest.mark.long), pytest.param("e-mz", marks=pytest.mark.long))
@@ -87,6 +93,36 @@ def test_nothing_compiles_twice() -> None:
         state, _, pieces = in_pieces(one, state, lambda: 33, reported)
         assert len(pieces) > 2
     assert len(compiled) == before + 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Countdown:
+    """Three steps, counted from a Python number: the state begins with a weak type, and loses it in the first step."""
+
+    num_actions: int = 2
+    max_steps: int = 3
+
+    def init(self, key: Key) -> Int[Array, ""]:
+        return jnp.asarray(3)
+
+    def step(self, state: Int[Array, ""], action: Int[Array, ""], key: Key) -> tuple[Int[Array, ""], Outcome]:
+        left = jnp.maximum(state - 1, 0).astype(jnp.int32)
+        return left, Outcome(jnp.float32(action), left == 0, jnp.bool_(False))
+
+    def observe(self, state: Int[Array, ""]) -> Float[Array, "1"]:
+        return state[None].astype(jnp.float32)
+
+    def legal(self, state: Int[Array, ""]) -> Bool[Array, "2"]:
+        return jnp.ones(2, bool)
+
+
+def test_the_first_state_has_the_types_of_all_others() -> None:
+    """Otherwise the first piece compiles for weak types, and the second piece for the others."""
+    catalogue = Registered(objects={"tests:Countdown": Countdown()})
+    settings = catalogue.settings("tests:Countdown", "bdqn")
+    one = catalogue.trainer("tests:Countdown", "bdqn", settings, (0, 1))
+    assert jax.eval_shape(Countdown().init, jax.random.key(0)).weak_type
+    assert not any(leaf.weak_type for leaf in jax.tree.leaves(jax.eval_shape(one.init)))
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -13,6 +13,9 @@ WIDTH = "model.width"
 BETA = "exploration.beta"
 NOVELTY = "novelty.kind"
 NOVELTY_INPUT = "novelty.input"
+UNSEEN_VARIANCE = "novelty.unseen_variance"
+NUM_EXPLOITING = "exploration.num_exploiting"
+NUM_ENVS = "schedule.num_envs"
 MODEL = "model.kind"
 
 # of Deep Sea

@@ -200,7 +200,7 @@ class SeedTrainer(Generic[StateT]):
     def _init(self) -> Callable[[UInt32[np.ndarray, "S"], PyTree], StateT]:
         def init(seeds: UInt32[Array, "S"], params: PyTree) -> StateT:
             keys = jax.vmap(lambda seed: _named(jax.random.key(seed), self.name))(seeds)
-            return jax.vmap(self.learner.init)(keys, params)
+            return jax.tree.map(_strongly_typed, jax.vmap(self.learner.init)(keys, params))
 
         return jax.jit(init, out_shardings=self.shardings)
 
@@ -392,6 +392,15 @@ def _seeds_first(metrics: Metrics) -> tuple[RolloutStats, UpdateStats]:
 def _spec(axis: int) -> P:
     """The partition of an array of all seeds, sharded along `axis` after that of seeds; -1 for none."""
     return P(SEEDS) if axis < 0 else P(SEEDS, *[None] * axis, AXIS)
+
+
+def _strongly_typed(leaf: Array) -> Array:
+    """Returns an array without the weak type of a Python number.
+
+    What training returns has none, so with a weak type the whole program would compile twice.
+    """
+    is_extended = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended)  # random keys
+    return leaf if is_extended else jax.lax.convert_element_type(leaf, leaf.dtype)
 
 
 def _named(key: Key, name: str) -> Key:

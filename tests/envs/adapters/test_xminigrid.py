@@ -73,6 +73,21 @@ def test_the_whole_grid_is_observed(xminigrid):
     assert np.flatnonzero(carried[0, 0]).tolist() == [3, 6 + 4]
 
 
+def test_the_egocentric_view_has_the_cells_in_front_and_what_is_carried(xminigrid):
+    inner, params = xminigrid.make("MiniGrid-DoorKey-6x6")
+    env = from_xminigrid(inner, params, view="egocentric")
+    state = env.init(KEY)
+    seen, theirs = np.asarray(env.observe(state)), np.asarray(state.inner.observation)
+    assert seen.shape == (7, 7, 12 + 4)
+    np.testing.assert_array_equal(seen[..., TILES] @ np.arange(1, 13), theirs[..., 0])
+    np.testing.assert_array_equal(seen[..., 12:] @ (1 << np.arange(4)), theirs[..., 1])
+    agent = state.inner.state.agent
+    holding = state.inner.state.replace(agent=agent.replace(pocket=jnp.array([KEY_TILE, 5], jnp.uint8)))
+    carrying = np.asarray(env.observe(state.replace(inner=state.inner.replace(state=holding))))
+    assert np.argwhere((carrying != seen).any(axis=-1)).tolist() == [[6, 3]]
+    assert np.flatnonzero(carrying[6, 3]).tolist() == [KEY_TILE - 1, 12, 12 + 2], "the key, and colour 5"
+
+
 def test_contract(xminigrid):
     checked = check(
         from_xminigrid(*xminigrid.make("MiniGrid-DoorKey-5x5", max_steps=12)), steps=16, samples=2

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from emcts.cli import main
+from emcts.experiments.beyond import EXPERIMENTS as BEYOND
 from emcts.experiments.paper import EXPERIMENTS
 
 STORED = Path(__file__).parents[3] / "results"
-WORLDS = STORED / "worlds"  # of a benchmark; all others are of the paper
+WORLDS = STORED / "worlds"  # of a benchmark; all others are of `emcts reproduce`
 NAMES = sorted(folder.name for folder in STORED.iterdir() if folder.is_dir() and folder != WORLDS)
 
 
@@ -30,7 +31,8 @@ def test_stored_results_draw_without_runs(
 def test_stored_results_have_their_provenance(name: str) -> None:
     provenance = json.loads((STORED / name / "made.json").read_text())
     assert provenance["experiment"] == name
-    specs = {spec.name for spec in EXPERIMENTS[name.removesuffix("-paper")].specs}
+    experiments = {**EXPERIMENTS, **BEYOND}
+    specs = {spec.name for spec in experiments[name.removesuffix("-paper")].specs}
     for run in provenance["runs"]:
         assert run["row"] in specs
         assert run["seeds"]

@@ -15,11 +15,12 @@ from jaxtyping import Array, Bool, Float, Int, Integer, PyTree
 from emcts.envs.base import Outcome, State, tree_where
 from emcts.types import Key, Replaceable, record
 
-View = Literal["full", "partial"]
+View = Literal["full", "partial", "egocentric"]
 
 NUM_DIRECTIONS = 4
 NUM_TILES = 13  # without 0, which marks cells outside of the map
 NUM_COLOURS = 12  # likewise
+COLOUR_BITS = 4
 CARRIED = (3, 4, 5, 7, 11, 12)  # tiles that can be picked up: ball, square, pyramid, key, hex, star
 
 
@@ -70,7 +71,9 @@ class XminigridEnvironment:
 
     The `full` view is an image [H, W, C] of bool: the tile and the colour of each cell, the agent's direction in the
     agent's cell, and in every cell the tile and the colour of what the agent carries. The `partial` view is
-    xminigrid's own: the cells in front of the agent.
+    xminigrid's own: the cells in front of the agent, as numbers, without what it carries. The `egocentric` view is the
+    same cells as an image [V, V, 16] of bool: the tile of each, the bits of its colour, and in the cell of the agent
+    (the middle of the last row) what the agent carries, if it carries something.
     """
 
     env: Xminigrid
@@ -118,6 +121,8 @@ class XminigridEnvironment:
     def observe(self, state: XminigridState[PyTree]) -> PyTree[Array]:
         if self.view == "partial":
             return state.inner.observation
+        if self.view == "egocentric":
+            return _seen_by_agent(state.inner.observation, state.inner.state.agent)
         return _whole_grid(state.inner.state.grid, state.inner.state.agent)
 
     def legal(self, state: XminigridState[PyTree]) -> Bool[Array, "A"]:
@@ -138,7 +143,7 @@ class XminigridEnvironment:
     def _without_unused(self, inner: PyTree) -> PyTree:
         """The time step without its reward, and without the partial view if that is not observed."""
         blank = inner.replace(reward=jnp.float32(0))
-        return blank if self.view == "partial" else blank.replace(observation=jnp.zeros(0, jnp.uint8))
+        return blank.replace(observation=jnp.zeros(0, jnp.uint8)) if self.view == "full" else blank
 
 
 def from_xminigrid(env: object, params: PyTree, view: str = "full") -> XminigridEnvironment:
@@ -149,7 +154,7 @@ def from_xminigrid(env: object, params: PyTree, view: str = "full") -> Xminigrid
         )
     views: dict[str, View] = {one: one for one in get_args(View)}
     if view not in views:
-        raise ValueError(f"view is {view!r}: give full or partial")
+        raise ValueError(f"view is {view!r}: give full, partial or egocentric")
     return XminigridEnvironment(env, params, views[view])
 
 
@@ -168,6 +173,14 @@ def _whole_grid(grid: Integer[Array, "H W 2"], agent: PyTree) -> Bool[Array, "H 
         jnp.broadcast_to(carried, (rows, columns, carried.shape[0])),
     ]
     return jnp.concatenate(parts, axis=-1)
+
+
+def _seen_by_agent(seen: Integer[Array, "V V 2"], agent: PyTree) -> Bool[Array, "V V C"]:
+    rows, columns, _ = seen.shape
+    here = rows - 1, columns // 2
+    seen = seen.at[here].set(jnp.where(agent.pocket[0] > 0, agent.pocket, seen[here]))
+    bits = seen[..., 1:] >> jnp.arange(COLOUR_BITS, dtype=seen.dtype)[None, None] & 1
+    return jnp.concatenate([_one_hot(seen[..., 0], NUM_TILES), bits.astype(bool)], axis=-1)
 
 
 def _agent_and_tiles(grid: Integer[Array, "H W 2"], agent: PyTree) -> Int[Array, "F"]:

@@ -1,4 +1,4 @@
-"""The numbers of the paper, from one file: what our tables stand beside."""
+"""The numbers of the paper and of other publications, from one file: what our tables stand beside."""
 
 from collections.abc import Mapping
 from importlib import resources
@@ -9,7 +9,7 @@ NAME = "published.csv"
 
 
 def published(experiment: str) -> Table:
-    """Returns the paper's numbers of a figure or table: row, quantity, value, and the steps that it is at."""
+    """Returns the published numbers of a figure or table: row, quantity, value, and the steps that it is at."""
     path = resources.files("emcts.experiments.paper") / NAME
     rows = where(table_of_text(path.read_text(encoding="utf-8"), NAME), experiment=experiment)
     if not rows:

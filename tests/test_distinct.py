@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from emcts.distinct import Distinct, distinct, largest, on_first_rows
+from emcts.distinct import Distinct, distinct, for_wanted, largest, on_first_rows
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.6, 1.0])
@@ -65,3 +65,29 @@ def test_a_gradient_over_distinct_rows_is_that_over_all() -> None:
         return on_first_rows(gradient, found.number, (found.indices, found.counts))
 
     np.testing.assert_allclose(jax.jit(over_distinct)(table), over_all(table), rtol=1e-6)
+
+
+@pytest.mark.parametrize("at_once", [3, 8, 100])
+def test_only_what_is_wanted_is_computed(at_once: int) -> None:
+    rows = jax.random.split(jax.random.key(1), 20), jnp.arange(20.0)
+
+    def double(keys: jax.Array, numbers: jax.Array) -> dict[str, jax.Array]:
+        return {"draw": jax.vmap(jax.random.uniform)(keys), "twice": 2 * numbers}
+
+    def run(wanted: jax.Array) -> dict[str, jax.Array]:
+        return for_wanted(double, wanted, rows, at_once)
+
+    wanted = jnp.array([[7, 2, 7, 19, 2], [1, 1, 1, 1, 1]])
+    found = jax.jit(jax.vmap(run))(wanted)
+    expected = double(*rows)
+    for seed in range(2):
+        jax.tree.map(
+            lambda one, all_rows, seed=seed: np.testing.assert_array_equal(
+                one[seed][wanted[seed]], all_rows[wanted[seed]]
+            ),
+            found,
+            expected,
+        )
+    computed = np.count_nonzero(found["draw"], axis=1)
+    size = -(-20 // -(-20 // at_once))
+    np.testing.assert_array_equal(computed, min(20, -(-3 // size) * size))  # as many parts as the first needs

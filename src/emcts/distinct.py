@@ -5,7 +5,7 @@ suffices is run. Under `vmap`, such as over seeds, all take that of the largest:
 length.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import jax
@@ -27,7 +27,7 @@ def saves_work() -> bool:
 
 @record
 class Distinct(Replaceable):
-    """The distinct ones of some indices come first, in ascending order; the rest repeats the first, with a count of 0."""
+    """The distinct ones of some indices, in ascending order. The rest repeats the first, with a count of 0."""
 
     indices: Int[Array, "B"]
     counts: Int[Array, "B"]  # how often each occurs
@@ -63,6 +63,50 @@ def on_first_rows(function: Callable[[PyTree[Array]], T], number: Int[Array, ""]
     branches = [lambda rows, n=n: function(jax.tree.map(lambda leaf: leaf[:n], rows)) for n in lengths]
     enough = jnp.searchsorted(jnp.array(lengths, jnp.int32), largest(number))
     return jax.lax.switch(enough, branches, rows)
+
+
+def for_wanted(
+    function: Callable[..., T], wanted: Int[Array, "M"], rows: Sequence[PyTree[Array]], at_once: int
+) -> T:
+    """Applies `function` to the rows [N, ...] whose places are wanted, about `at_once` of them at a time.
+
+    Returns its results by the places of rows. Those of other rows are zeros, or computed to fill the last part. The
+    result of a row must not depend on the others.
+    """
+    length = jax.tree.leaves(rows)[0].shape[0]
+    parts = max(1, -(-length // at_once))
+    size = -(-length // parts)
+    is_wanted = jnp.zeros(length, bool).at[wanted].set(True)
+    order = jnp.argsort(~is_wanted, stable=True)
+
+    data = jax.tree.map(_without_key_type, rows)
+
+    def take(places: Int[Array, "P"]) -> Sequence[PyTree[Array]]:
+        return jax.tree.map(lambda leaf, like: _with_key_type(leaf[places], like), data, rows)
+
+    def compute(part: Int[Array, ""], table: T) -> T:
+        places = jax.lax.dynamic_slice_in_dim(order, part * size, size)
+        return jax.tree.map(
+            lambda of_all, of_part: of_all.at[places].set(of_part), table, function(*take(places))
+        )
+
+    shapes = jax.eval_shape(lambda: function(*take(jnp.arange(size))))
+    nothing = jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape[1:]), leaf.dtype), shapes)
+    number = largest(jnp.sum(is_wanted, dtype=jnp.int32))
+    return jax.lax.fori_loop(0, -(-number // size), compute, nothing)
+
+
+def _without_key_type(leaf: Array) -> Array:
+    """Returns random keys as numbers: JAX cannot see that each pass of a loop takes others of them."""
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+
+
+def _with_key_type(leaf: Array, like: Array) -> Array:
+    return jax.random.wrap_key_data(leaf, impl=jax.random.key_impl(like)) if _is_key(like) else leaf
+
+
+def _is_key(leaf: Array) -> bool:
+    return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 @custom_vmap

@@ -122,6 +122,8 @@ class LearnedPlanningModel:
 
     def _estimate(self, latent: Latent) -> StateEstimate:
         heads = self.networks.heads
+        if not self.world_model.predicts_variances:
+            heads = dataclasses.replace(heads, ube=None)
         return decode(heads, heads.outputs(latent), self.return_range**2)
 
     def _steps(
@@ -173,7 +175,7 @@ class LearnedModel:
     accumulate behind a leaf: the number of remaining steps is known. With `tabular`, estimates of every state are
     computed once. `wrap` is applied to each planning model, for rules such as that of appendix B. Variances are in
     units of the squared `fixed_range`; None is the range of the returns that was seen. `leaf_factor` is the leaf rule's
-    `c`, given the discount and the steps left.
+    `c`, given the discount and the steps left. Without `predicts_variances` the UBE head is not run: variances are 0.
     """
 
     local_uncertainty: LocalUncertainty
@@ -186,6 +188,7 @@ class LearnedModel:
     wrap: Wrapper = unwrapped
     fixed_range: float | None = 1.0
     leaf_factor: Callable[[float, Float[Array, "*B"] | Int[Array, "*B"]], Float[Array, "*B"]] = horizon_factor
+    predicts_variances: bool = True
 
     def __post_init__(self) -> None:
         if self.discount == 1 and self.steps_left is unknown_horizon:
@@ -221,7 +224,9 @@ class LearnedModel:
         return lambda novelty: self.wrap(LearnedPlanningModel(self, env, networks, novelty))
 
     def without_novelty(self) -> WorldModel[PyTree]:
-        return dataclasses.replace(self, local_uncertainty=LatentNovelty(NoNovelty()))
+        return dataclasses.replace(
+            self, local_uncertainty=LatentNovelty(NoNovelty()), predicts_variances=False
+        )
 
     def unroll(
         self,

@@ -65,7 +65,8 @@ def child(stored: str, agent: str, changes: str, steps: str) -> None:
         for name, key in zip(read, keys, strict=True)
     ]
     state = jax.device_put(jax.tree.unflatten(jax.tree.structure(jax.eval_shape(trainer.init)), leaves))
-    timed = parts(trainer.learner)
+    learner: Any = trainer.learner
+    timed = parts(learner)
     batch = jax.block_until_ready(timed.reanalyse(state))
     copy = jax.jit(lambda state: jax.tree.map(lambda leaf: leaf.copy(), state))
 

@@ -51,8 +51,9 @@ class Case:
 
     @property
     def name(self) -> str:
-        size = self.changes.get("env.size")
-        return self.environment if size is None else f"{self.environment} {size} x {size}"
+        size, novelty = self.changes.get("env.size"), self.changes.get("novelty.kind")
+        sized = self.environment if size is None else f"{self.environment} {size} x {size}"
+        return sized if novelty is None else f"{sized}, {novelty}"
 
     def trainer(self) -> SeedTrainer[PyTree]:
         catalogue = Registered()
@@ -66,7 +67,8 @@ class Case:
 CPU = (
     Case("subleq", "paper-subleq", 1, bar=540, authors=181, iterations_per_chunk=2),
     Case("deep-sea", "default", 1, {"env.size": 40}),
-    Case("deep-sea", "default", 1, {"env.size": 20}, agent="e-mz", iterations_per_chunk=2),
+    Case("deep-sea", "default", 1, {"env.size": 40, "novelty.kind": "rnd"}, iterations_per_chunk=5),
+    Case("deep-sea", "default", 1, {"env.size": 40}, agent="e-mz", iterations_per_chunk=5),
 )
 GPU = (
     Case("subleq", "paper-subleq", 1, bar=5_000, authors=237),

@@ -12,10 +12,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "types": set(),
     "registry": set(),
     "counter": {"types"},
+    "distinct": {"types"},
     "search": {"types"},
     "envs": {"types", "registry"},
-    "novelty": {"types", "registry", "counter"},
-    "models": {"types", "registry", "envs", "novelty"},
+    "novelty": {"types", "registry", "counter", "distinct"},
+    "models": {"types", "registry", "envs", "novelty", "distinct"},
 }
 MAY_IMPORT["training"] = {*MAY_IMPORT}
 MAY_IMPORT["agents"] = {*MAY_IMPORT}

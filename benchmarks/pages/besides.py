@@ -19,16 +19,22 @@ RUNS_ON_TWO_CORES = {
     "negate-positives-az": "negate-positives, AZ",
 }
 SPEEDS = {
-    "train-h200": (
-        "H200",
-        {"subleq": "SUBLEQ, E-AZ, paper-subleq", "deep-sea 40 x 40": "Deep Sea 40 x 40, E-AZ"},
-    ),
-    "train-h200-e-mz": ("H200", {"deep-sea 40 x 40": "Deep Sea 40 x 40, E-MZ"}),
-    "train-h200-minatar": ("H200", {"minatar-breakout": "MinAtar Breakout, E-AZ"}),
-    "train-cpu": (
-        "two cores",
-        {"subleq": "SUBLEQ, E-AZ, paper-subleq", "deep-sea 40 x 40": "Deep Sea 40 x 40, E-AZ"},
-    ),
+    "train-h200": "H200",
+    "train-h200-e-mz": "H200",
+    "train-h200-minatar": "H200",
+    "train-cpu": "two cores",
+}
+SPEED_LABELS = {
+    ("subleq", "e-az"): "SUBLEQ, E-AZ, paper-subleq",
+    ("deep-sea 40 x 40", "e-az"): "Deep Sea 40 x 40, E-AZ",
+    ("deep-sea 40 x 40, rnd", "e-az"): "Deep Sea 40 x 40, E-AZ with RND",
+    ("deep-sea 40 x 40", "e-mz"): "Deep Sea 40 x 40, E-MZ",
+    ("minatar-breakout", "e-az"): "MinAtar Breakout, E-AZ",
+}
+CHANGED = {
+    "e-az-rnd": "Deep Sea 40 x 40, E-AZ with RND",
+    "e-az-counts": "Deep Sea 40 x 40, E-AZ",
+    "e-mz": "Deep Sea 40 x 40, E-MZ",
 }
 
 
@@ -62,12 +68,12 @@ def two_cores() -> TextTable:
 
 def training_speed() -> TextTable:
     rows = []
-    for name, (device, labels) in SPEEDS.items():
+    for name, device in SPEEDS.items():
         for case in record(f"{name}.json")["cases"]:
             shares = (case[f"{part}_share"] for part in ("acting", "reanalyse", "updates"))
             rows.append(
                 [
-                    labels[case["case"]],
+                    SPEED_LABELS[case["case"], case["agent"]],
                     device,
                     count(case["seeds"]),
                     count(case["steps_per_second"]),
@@ -79,6 +85,20 @@ def training_speed() -> TextTable:
     return TextTable([*header, "acting", "Reanalyse", "updates"], rows)
 
 
+def training_change() -> TextTable:
+    """CPU time of an iteration, all threads together, before a change and after it."""
+    rows = []
+    for case in record("train-change-cpu.json")["cases"]:
+        parts = {"acting": "acting", "Reanalyse": "reanalyse", "updates": "updates"}
+        pairs = {name: [case[f"{part}_cpu_ms_{when}"] for when in WHEN] for name, part in parts.items()}
+        pairs["all"] = [case[f"cpu_ms_{when}"] for when in WHEN]
+        for name, (before, after) in pairs.items():
+            label = CHANGED[case["case"]] if name == "acting" else ""
+            rows.append([label, name, count(before), count(after), decimal(before / after, 2)])
+    return TextTable(["", "part", "before, CPU ms", "after, CPU ms", "ratio"], rows)
+
+
+WHEN = ("before", "after")
 SCALED = {
     "subleq e-az": "SUBLEQ, E-AZ",
     "deep-sea e-az, 10 x 10": "Deep Sea 10 x 10, E-AZ",
@@ -148,6 +168,7 @@ TABLES = {
     "bdqn-beside-bsuite": bdqn_beside_bsuite,
     "two-cores": two_cores,
     "training-speed": training_speed,
+    "training-change": training_change,
     "scale-h200": scale_on_gpu,
     "scale-cpu": scale_on_virtual_devices,
 }

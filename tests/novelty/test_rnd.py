@@ -7,6 +7,7 @@ import numpy as np
 import optax
 import pytest
 
+from emcts.models.layers import mlp as layers
 from emcts.novelty import Counts, Normalised, Rnd
 from tests.novelty.networks import Row, mlp
 
@@ -146,3 +147,32 @@ def test_what_is_new_is_new_alike_and_the_half_learned_counts_for_little() -> No
         Normalised(Fixed(), lambda key: jnp.zeros(1), new_from=0.0)
     with pytest.raises(ValueError, match="power"):
         Normalised(Fixed(), lambda key: jnp.zeros(1), power=0.0)
+
+
+def test_equal_indices_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same result as one row for each, for several seeds and steps; a masked row may be anything."""
+    rnd = Rnd(
+        lambda key: layers(16, (32, 8), key=key, indexed=True),
+        lambda key: layers(16, (8, 8), key=key, indexed=True),
+        optax.adam(1e-2),
+    )
+    seeds, steps = 3, 4
+    xs = jax.random.randint(KEY, (steps, seeds, 40), 0, 16).at[:, 1].set(5).at[2, 2, :3].set(1000)
+    mask = jax.random.bernoulli(KEY, 0.7, xs.shape) & (xs < 16)
+    mask = mask.at[3, 0].set(False)
+
+    def train() -> Any:
+        def run(key: Any, xs: Any, mask: Any) -> Any:
+            step = lambda state, seen: (rnd.update(state, *seen), None)  # noqa: E731
+            return jax.lax.scan(step, rnd.init(key), (xs, mask))[0]
+
+        return jax.jit(jax.vmap(run, in_axes=(0, 1, 1)))(jax.random.split(KEY, seeds), xs, mask)
+
+    merged = train()
+    monkeypatch.setattr("emcts.novelty.rnd.saves_work", lambda: False)
+    each = train()
+    jax.tree.map(
+        lambda one, other: np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-6), merged, each
+    )
+    start = jax.vmap(rnd.init)(jax.random.split(KEY, seeds))
+    assert float(jnp.abs(merged.predictor.layers[0].weight - start.predictor.layers[0].weight).max()) > 0.01

@@ -39,6 +39,18 @@ def train(*, smoke: bool = False, out: Path | None = None) -> None:
     _benchmark("train").main(smoke=smoke, out=out)
 
 
+def change(*, since: str, rows: tuple[str, ...] = (), smoke: bool = False, out: Path | None = None) -> None:
+    """CPU time of a training iteration before and after a change, by processes of both commits in turns.
+
+    Args:
+        since: the commit before the change.
+        rows: measure these alone: e-az-rnd, e-az-counts, e-mz.
+        smoke: tiny sizes, to test that it runs.
+        out: a JSON file for the numbers, with the command, commit and machine.
+    """
+    _benchmark("change").main(since=since, rows=rows, smoke=smoke, out=out)
+
+
 def scale(*, smoke: bool = False, out: Path | None = None) -> None:
     """Environment steps per second against seeds and devices, memory per seed, and communication between devices.
 
@@ -128,6 +140,7 @@ COMMANDS = {
     "search": search,
     "env": env,
     "train": train,
+    "change": change,
     "scale": scale,
     "worlds": worlds,
     "outcomes": outcomes,

@@ -85,7 +85,7 @@ class WorldModel(Protocol[State_contra]):
         """Returns the planning model, given the novelty state, which changes more often than the networks."""
 
     def without_novelty(self) -> "WorldModel[State_contra]":
-        """Returns the same model with a novelty of 0, for searches that do not use it."""
+        """Returns the same model with a novelty of 0, for searches that use no variance: other ones may be 0, too."""
 
     def unroll(
         self,

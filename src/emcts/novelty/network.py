@@ -14,8 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Bool, Float, PyTree, Shaped
+from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
+from emcts.distinct import on_first_rows
 from emcts.types import Key
 
 RowsT = TypeVar("RowsT")  # a pytree of arrays [B, ...]
@@ -77,20 +78,32 @@ def gradient_step(
     network: NetworkT,
     optimiser_state: PyTree,
     rows: RowsT,
-    mask: Bool[Array, "B"],
+    counts: Bool[Array, "B"] | Int[Array, "B"],
+    number: Int[Array, ""] | None = None,
 ) -> tuple[NetworkT, PyTree]:
-    """One step of the optimiser on the mean error of the rows in the mask; without any row, nothing changes."""
-    old = parameters(network)
+    """One step of the optimiser on the mean error of the rows, each as often as it counts.
 
-    def loss(floats: NetworkT) -> Float[Array, ""]:
-        errors = jax.vmap(error, (None, 0))(eqx.combine(floats, network), rows)
-        return jnp.sum(jnp.where(mask, errors, 0)) / jnp.maximum(jnp.sum(mask), 1)
+    Without any row, nothing changes. Given the `number` of rows that count, these are the first ones: then not many
+    more are computed.
+    """
+    old, total = parameters(network), jnp.maximum(jnp.sum(counts), 1)
 
-    updates, new_state = optimiser.update(jax.grad(loss)(old), optimiser_state, old)
+    def gradient(batch: tuple[RowsT, Array]) -> NetworkT:
+        rows, counts = batch
+
+        def loss(floats: NetworkT) -> Float[Array, ""]:
+            errors = jax.vmap(error, (None, 0))(eqx.combine(floats, network), rows)
+            return jnp.sum(jnp.where(counts > 0, counts * errors, 0)) / total
+
+        return jax.grad(loss)(old)
+
+    batch = rows, counts
+    found = gradient(batch) if number is None else on_first_rows(gradient, number, batch)
+    updates, new_state = optimiser.update(found, optimiser_state, old)
     trained = optax.apply_updates(old, updates), new_state
     # An optimiser with momentum changes parameters even without a gradient.
     floats, new_state = jax.tree.map(
-        lambda new, old: jnp.where(mask.any(), new, old), trained, (old, optimiser_state)
+        lambda new, old: jnp.where(jnp.any(counts > 0), new, old), trained, (old, optimiser_state)
     )
     return eqx.combine(floats, network), new_state
 

@@ -1,12 +1,15 @@
 """Random network distillation: an input is new if a predictor does not reproduce a random target network on it."""
 
 import dataclasses
+import functools
 from typing import Generic
 
 import jax
+import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, PyTree, Shaped
 
+from emcts.distinct import distinct, saves_work
 from emcts.novelty.base import check_scale
 from emcts.novelty.network import (
     NetworkFactory,
@@ -57,14 +60,17 @@ class Rnd(Generic[NetworkT]):
     def update(
         self, state: RndState[NetworkT], xs: Shaped[Array, "B ..."], mask: Bool[Array, "B"]
     ) -> RndState[NetworkT]:
-        """One step of the optimiser on the mean squared distance."""
+        """One step of the optimiser on the mean squared distance. Equal indices are computed once."""
 
         def error(predictor: NetworkT, x: Shaped[Array, "..."]) -> Float[Array, ""]:
             return self._error(predictor, state.target, x)
 
-        predictor, optimiser_state = gradient_step(
-            self.optimiser, error, state.predictor, state.optimiser_state, zero_masked(xs, mask), mask
-        )
+        step = functools.partial(gradient_step, self.optimiser, error, state.predictor, state.optimiser_state)
+        if xs.ndim == 1 and jnp.issubdtype(xs.dtype, jnp.integer) and saves_work():
+            found = distinct(xs, mask)
+            predictor, optimiser_state = step(found.indices, found.counts, found.number)
+        else:
+            predictor, optimiser_state = step(zero_masked(xs, mask), mask)
         return state.replace(predictor=predictor, optimiser_state=optimiser_state)
 
     def _error(self, predictor: NetworkT, target: NetworkT, x: Shaped[Array, "..."]) -> Float[Array, ""]:

@@ -163,6 +163,39 @@ def test_the_losses_of_an_unroll_by_hand(make: Any) -> None:
         np.testing.assert_allclose(getattr(learned.losses, name), np.mean(parts), rtol=2e-4, err_msg=name)
 
 
+@pytest.mark.parametrize("make", [abstracted, lambda: abstracted(Consistent()), anchored])
+def test_the_gradient_of_an_unroll_by_hand(make: Any) -> None:
+    """Heads train dynamics and representation, by half from step to step; consistency trains the dynamics alone."""
+    world_model, networks = make()
+    networks, actions = perturbed(networks), jnp.asarray(ACTIONS)
+
+    def by_unroll(networks: Any) -> Any:
+        out = world_model.unroll(ENV, networks, STATES, actions, jnp.asarray(OVER))
+        return jnp.sum(jnp.sin(out.raw.value)) + jnp.sum(jnp.cos(out.reward)) + jnp.sum(out.consistency)
+
+    def by_hand(networks: Any) -> Any:
+        encoded = [
+            world_model.encode(ENV, networks, jax.tree.map(lambda leaf, k=k: leaf[k], STATES))
+            for k in range(len(ACTIONS))
+        ]
+        latent, alone, total = encoded[0], jax.lax.stop_gradient(encoded[0]), 0.0
+        for k in range(len(ACTIONS)):
+            action = jax.nn.one_hot(ACTIONS[k], 2)
+            read = world_model.dynamics_loss.head_input(latent)
+            total += jnp.sum(jnp.sin(networks.heads.value(read)))
+            total += jnp.sum(jnp.cos(networks.heads.reward(jnp.concatenate([read, action]))))
+            total += world_model.dynamics_loss.consistency(alone, encoded[k]) if k else 0.0
+            latent, alone = (
+                half_gradient(networks.dynamics(jnp.concatenate([at, action]))) for at in (latent, alone)
+            )
+        return total
+
+    found, expected = (jax.jit(jax.value_and_grad(total))(networks) for total in (by_unroll, by_hand))
+    jax.tree.map(
+        lambda one, other: np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5), found, expected
+    )
+
+
 def test_only_the_first_state_is_encoded() -> None:
     world_model, networks = abstracted()
     networks = perturbed(networks)

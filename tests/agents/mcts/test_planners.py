@@ -132,12 +132,26 @@ def test_uct_visits_every_action_and_follows_beta() -> None:
     np.testing.assert_array_equal(np.asarray(exploring.action)[apart], np.argmax(stds, axis=1)[apart])
 
 
+SMALL = {
+    "az": {"env.size": 4, "model.width": 8, "search.simulations": 6},
+    "mz": {
+        "env.size": 4,
+        "model.latent": 8,
+        "model.representation": (8,),
+        "model.dynamics": (8,),
+        "model.heads": (8,),
+        "model.ube_head": (8,),
+        "search.simulations": 6,
+    },
+}
+
+
 def deep_sea(agent: str, **changes: Any) -> Any:
-    small = {"env.size": 4, "model.width": 8, "search.simulations": 6, **changes}
+    small = {**SMALL[agent.removeprefix("e-")], **changes}
     return CATALOGUE.compose("deep-sea", agent, settings("deep-sea", agent, small))
 
 
-def deep_sea_targets(agent: Any, networks: Any = None) -> Any:
+def deep_sea_targets(agent: Any, networks: Any = None, only: slice = slice(None)) -> Any:
     params = jnp.asarray(agent.env_factory.params(0))
     env, state = agent.env(params), init(agent, KEY, params)
     rng = np.random.default_rng(0)
@@ -153,6 +167,7 @@ def deep_sea_targets(agent: Any, networks: Any = None) -> Any:
         policy=jnp.full((number, 2), 0.5),
     )
     target = state.networks if networks is None else networks(state.networks)
+    trajectory = jax.tree.map(lambda leaf: leaf[only], trajectory)
     return jax.jit(lambda: make_targets(agent, env, state.replace(target=target), trajectory, KEY))()
 
 
@@ -188,6 +203,34 @@ def test_without_variance_beta_changes_no_target() -> None:
     for one, two in zip(jax.tree.leaves(plain), jax.tree.leaves(found), strict=True):
         np.testing.assert_array_equal(one, two)
     assert not np.allclose(deep_sea_targets(optimistic, randomised).policy, plain.policy)
+
+
+def test_a_search_that_uses_no_variance_may_leave_the_ube_head_out() -> None:
+    """The other targets are the same, and so is that of the UBE head, which is not made by this search."""
+    with_head = deep_sea("e-mz")
+    assert not with_head.reanalyse.uses_novelty
+    everything = dataclasses.replace(
+        with_head, reanalyse=dataclasses.replace(with_head.reanalyse, uses_novelty=True)
+    )
+    without, full = (deep_sea_targets(agent, randomised) for agent in (with_head, everything))
+    for name in ("value", "policy", "ube", "reward", "local_variance"):
+        np.testing.assert_allclose(getattr(without, name), getattr(full, name), rtol=1e-5, atol=1e-6)
+    assert np.all(np.asarray(without.ube) > 0)
+
+
+@pytest.mark.parametrize("agent", ["e-az", "e-mz"])
+def test_searching_the_states_of_a_batch_is_like_searching_all(
+    agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where they fill one part of several, and all but one of the states of a part are not of the batch."""
+    every = deep_sea_targets(deep_sea(agent), randomised)
+    monkeypatch.setattr("emcts.agents.mcts.update.ROWS_AT_ONCE", 3)
+    parts = deep_sea_targets(deep_sea(agent), randomised, slice(5, 9))
+    monkeypatch.setattr("emcts.agents.mcts.update.saves_work", lambda: False)
+    at_once = deep_sea_targets(deep_sea(agent), randomised)
+    for one, two, three in zip(*(jax.tree.leaves(found) for found in (every, parts, at_once)), strict=True):
+        np.testing.assert_allclose(one, three, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(two, three[5:9], rtol=1e-5, atol=1e-6)
 
 
 class Gated(Chain):

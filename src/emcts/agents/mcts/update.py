@@ -14,6 +14,7 @@ from emcts.agents.mcts.losses import LossStats, batch_loss
 from emcts.agents.mcts.planners import policy_prior
 from emcts.agents.mcts.state import TrainState
 from emcts.agents.mcts.targets import SearchEstimate, TargetContext, Targets, Trajectory
+from emcts.distinct import for_wanted, saves_work
 from emcts.envs.base import (
     AnyEnvironment,
     FiniteEnvironment,
@@ -32,6 +33,7 @@ from emcts.training.replay import Sample
 from emcts.types import Key, Replaceable, record
 
 LEAST_PRIORITY = 1e-3  # in units of the return range, as all of them
+ROWS_AT_ONCE = 256  # states of a tabular environment that are searched together, where fewer save work
 
 T = TypeVar("T")
 
@@ -232,13 +234,25 @@ def _keys(agent: Agent, key: Key, size: int) -> Key:
 def _for_states(
     agent: Agent, env: AnyEnvironment, key: Key, fn: Callable[[Key, PyTree], T], size: int
 ) -> Callable[[PyTree], T]:
-    """Maps `fn` over states of trajectories; in a tabular environment it is computed once for each state."""
+    """Maps `fn` over states of trajectories; in a tabular environment it is computed once for each state.
+
+    Where it saves work, that is once for each state of the trajectories.
+    """
     states = agent.world_model.all_states(env)
     if states is None or not isinstance(env, FiniteEnvironment):
         return lambda states: per_example(fn)(_keys(agent, key, size), states)
-    table = agent.data_parallel.map_rows(per_example(fn), jax.random.split(key, env.num_states), states)
-    index = env.index
-    return jax.vmap(lambda state: look_up(table, index(state)))
+    rows = jax.random.split(key, env.num_states), states
+    of_rows, index = per_example(fn), jax.vmap(env.index)
+    if agent.data_parallel.num_devices == 1 and saves_work():
+
+        def of_wanted(wanted: PyTree) -> T:
+            places = jnp.minimum(index(wanted), env.num_states - 1)
+            table = for_wanted(of_rows, places, rows, ROWS_AT_ONCE)
+            return jax.vmap(lambda place: look_up(table, place))(places)
+
+        return of_wanted
+    table = agent.data_parallel.map_rows(of_rows, *rows)
+    return lambda wanted: jax.vmap(lambda place: look_up(table, place))(index(wanted))
 
 
 def _first_transitions(agent: Agent, env: AnyEnvironment, trajectory: Trajectory, keys: Key) -> Transition:

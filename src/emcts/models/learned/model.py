@@ -33,6 +33,8 @@ from emcts.types import (
     record,
 )
 
+MOST_UNROLLED = 8  # steps: without a loop XLA finds that two unrolls of the same states are one
+
 Latent = Float[Array, "latent"]
 StepsLeft = Callable[[PyTree], Float[Array, ""]]
 Wrapper = Callable[[PlanningModel[PyTree]], PlanningModel[PyTree]]
@@ -122,6 +124,8 @@ class LearnedPlanningModel:
 
     def _estimate(self, latent: Latent) -> StateEstimate:
         heads = self.networks.heads
+        if not self.world_model.predicts_variances:
+            heads = dataclasses.replace(heads, ube=None)
         return decode(heads, heads.outputs(latent), self.return_range**2)
 
     def _steps(
@@ -173,7 +177,7 @@ class LearnedModel:
     accumulate behind a leaf: the number of remaining steps is known. With `tabular`, estimates of every state are
     computed once. `wrap` is applied to each planning model, for rules such as that of appendix B. Variances are in
     units of the squared `fixed_range`; None is the range of the returns that was seen. `leaf_factor` is the leaf rule's
-    `c`, given the discount and the steps left.
+    `c`, given the discount and the steps left. Without `predicts_variances` the UBE head is not run: variances are 0.
     """
 
     local_uncertainty: LocalUncertainty
@@ -186,6 +190,7 @@ class LearnedModel:
     wrap: Wrapper = unwrapped
     fixed_range: float | None = 1.0
     leaf_factor: Callable[[float, Float[Array, "*B"] | Int[Array, "*B"]], Float[Array, "*B"]] = horizon_factor
+    predicts_variances: bool = True
 
     def __post_init__(self) -> None:
         if self.discount == 1 and self.steps_left is unknown_horizon:
@@ -221,7 +226,9 @@ class LearnedModel:
         return lambda novelty: self.wrap(LearnedPlanningModel(self, env, networks, novelty))
 
     def without_novelty(self) -> WorldModel[PyTree]:
-        return dataclasses.replace(self, local_uncertainty=LatentNovelty(NoNovelty()))
+        return dataclasses.replace(
+            self, local_uncertainty=LatentNovelty(NoNovelty()), predicts_variances=False
+        )
 
     def unroll(
         self,
@@ -234,18 +241,21 @@ class LearnedModel:
         """Predicts from the first state on, given the actions. States after the end of the episode are not valid."""
         encoded = jax.vmap(lambda state: self.encode(env, networks, state))(states)
 
-        def predicted(latent: Latent) -> Float[Array, "K latent"]:
+        def predicted(dynamics: Callable[[Array], Latent], latent: Latent) -> Float[Array, "K latent"]:
             def step(latent: Latent, action: Int[Array, ""]) -> tuple[Latent, Latent]:
                 pair = with_action(latent, action, env.num_actions)
-                return half_gradient(networks.dynamics(pair)), latent
+                return half_gradient(dynamics(pair)), latent
 
-            return jax.lax.scan(step, latent, actions)[1]
+            return jax.lax.scan(step, latent, actions, unroll=min(len(actions), MOST_UNROLLED))[1]
 
-        inputs = jax.vmap(self.dynamics_loss.head_input)(predicted(encoded[0]))
+        # A representation that is easy to predict may be useless: consistency trains the dynamics alone.
+        from_first = predicted(networks.dynamics, jax.lax.stop_gradient(encoded[0]))
+        to_first = predicted(jax.lax.stop_gradient(networks.dynamics), encoded[0])
+        # The same numbers, with the gradients of both: into the dynamics, and into the first state.
+        latents = from_first + (to_first - jax.lax.stop_gradient(to_first))
+        inputs = jax.vmap(self.dynamics_loss.head_input)(latents)
         pairs = jax.vmap(with_action, in_axes=(0, 0, None))(inputs, actions, env.num_actions)
         heads = networks.heads
-        # A representation that is easy to predict may be useless: consistency trains the dynamics alone.
-        from_first = predicted(jax.lax.stop_gradient(encoded[0]))
         consistency = jax.vmap(self.dynamics_loss.consistency)(from_first, encoded).at[0].set(0.0)
         ends_before = jnp.cumsum(over) - over
         return Unroll(

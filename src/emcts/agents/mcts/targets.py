@@ -63,7 +63,7 @@ class TargetContext:
     searched: SearchEstimate  # at the first states of the trajectories
     explored: Callable[[PyTree], SearchEstimate]  # by the search that explores
     value: Callable[[PyTree], Float[Array, "M"]]
-    lookahead_variance: Callable[[PyTree], Float[Array, "M"]]  # the largest of one-step lookahead
+    lookahead_variance: Callable[[PyTree], Float[Array, "M"]]  # the largest of lookahead
     local_variance: Callable[[int], Float[Array, "M"]]  # eta of a step of the trajectory, by its number
 
 
@@ -179,7 +179,7 @@ class Bootstrap:
 
 
 LOOKAHEAD = Bootstrap(lambda context, states: context.lookahead_variance(states), searches=False)
-"""The largest variance of one-step lookahead: the paper's non-root targets."""
+"""The largest variance of lookahead: of one step, the paper's non-root targets, or of more (`lookahead_depth`)."""
 
 ROOT = Bootstrap(lambda context, states: context.explored(states).root_variance, searches=True)
 """The variance at the root of an exploring search: the paper's root targets."""
@@ -229,7 +229,7 @@ class Reanalyse:
     A `beta` below 0 makes them pessimistic. A `fraction` of the policy targets is searched anew, the others are those
     of acting. `exploration_beta` and `exploration_temperature` shape the target of the exploration policy, a softmax
     over `q + beta * std` of the legal actions, in units of the return range. `exploring` is the search of UBE rules
-    that explore, with that beta.
+    that explore, with that beta. `lookahead_depth` is the number of steps after which lookahead reads the UBE head.
     """
 
     planner: Planner
@@ -242,10 +242,13 @@ class Reanalyse:
     exploration_beta: float = 0.0
     exploration_temperature: float = 1.0
     uses_novelty: bool = True  # whether variances of the search for the other targets are used
+    lookahead_depth: int = 1
 
     def __post_init__(self) -> None:
         if self.num_steps < 1:
             raise ValueError(f"num_steps is {self.num_steps}: give at least 1")
+        if self.lookahead_depth < 1:
+            raise ValueError(f"lookahead_depth is {self.lookahead_depth}: give at least 1")
         if not 0 <= self.fraction <= 1:
             raise ValueError(f"fraction is {self.fraction}: give a number from 0 to 1")
         if self.exploration_temperature <= 0:

@@ -175,8 +175,8 @@ class TargetSettings:
     """number of rewards of the replay in a value target; 0 searches, and takes the 1-step target if that is larger and
     the environment deterministic; left out, what suits the environment"""
     ube: str = "lookahead"
-    """last part of a UBE target: lookahead (one step), root or edge (of an exploring search), or search-edge (of the
-    search for the other targets)"""
+    """last part of a UBE target: lookahead (one step), root or edge (of an exploring search), search-edge (of the
+    search for the other targets), or path (lookahead at each of the ube_steps, where environments are deterministic)"""
     ube_steps: int = 0
     """number of steps of the replay in a UBE target before that"""
     ube_depth: int = 1

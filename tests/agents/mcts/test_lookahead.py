@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import emcts
 from emcts.agents.mcts.lookahead import further_steps, lookahead
 from emcts.agents.mcts.planners import Gumbel
-from emcts.agents.mcts.targets import LOOKAHEAD, NStepUbe, Reanalyse, searched_value
+from emcts.agents.mcts.targets import LOOKAHEAD, NStepUbe, PathUbe, Reanalyse, searched_value
 from emcts.models.evaluators import all_states
 from emcts.runs.config import override
 from tests.agents.chain import (
@@ -52,7 +53,7 @@ def test_the_equation_is_applied_as_often_as_asked(depth: int, known_rewards: bo
 
     @jax.jit
     def found() -> Any:
-        return lookahead(model, KEY, Chain(), states if in_tables else None, depth)(KEY, states)
+        return lookahead(model, KEY, Chain(), states if in_tables else None, depth)(KEY, states).max(axis=-1)
 
     np.testing.assert_allclose(found(), by_hand(known_rewards, depth), rtol=1e-4)
 
@@ -69,7 +70,7 @@ def test_what_lies_deep_arrives_at_once() -> None:
     state = state_from_tables(agent, tables)
     model = agent.world_model.planning_models(Chain(), state.target)(state.novelty)
     states = all_states(Chain())
-    variances = [lookahead(model, KEY, Chain(), states, n)(KEY, states) for n in (1, LENGTH)]
+    variances = [lookahead(model, KEY, Chain(), states, n)(KEY, states).max(axis=-1) for n in (1, LENGTH)]
     assert variances[0][0] < 1e-3
     assert variances[1][0] == pytest.approx(2.0 * 0.9 ** (2 * (LENGTH - 1)), rel=1e-3)
 
@@ -94,7 +95,7 @@ def test_simulator_steps_are_counted(known_rewards: bool) -> None:
     )
 
     def run() -> Any:
-        return lookahead(counted, KEY, env, None if known_rewards else states, 3)(KEY, states)
+        return lookahead(counted, KEY, env, None if known_rewards else states, 3)(KEY, states).max(axis=-1)
 
     _, steps = calls(run)
     assert steps == LENGTH * (2 + further_steps(2, 3, tabular=not known_rewards))
@@ -118,3 +119,29 @@ def test_the_setting_reaches_the_targets() -> None:
     learner: Any = CATALOGUE.compose("deep-sea", "e-az", settings)
     assert learner.reanalyse.lookahead_depth == 7
     assert jnp.isfinite(jnp.float32(learner.simulator_rates.reanalyse))
+
+
+def test_a_path_is_for_deterministic_worlds() -> None:
+    changes = {"targets.ube": "path", "targets.ube_steps": 3}
+    settings = override(CATALOGUE.settings("deep-sea", "e-az"), changes)
+    learner: Any = CATALOGUE.compose("deep-sea", "e-az", settings)
+    assert learner.reanalyse.ube == PathUbe(3)
+    assert learner.lookahead == 3
+    with pytest.raises(ValueError, match="takes the state that was drawn"):
+        CATALOGUE.compose("deep-sea", "e-az", override(settings, {"env.stochastic": True}))
+    with pytest.raises(ValueError, match="path of 0 steps"):
+        CATALOGUE.compose("deep-sea", "e-az", override(settings, {"targets.ube_steps": 0}))
+
+
+@pytest.mark.parametrize("agent", ["az-ube", "az"])
+def test_an_exponent_without_an_uncertain_search_is_refused(agent: str) -> None:
+    settings = override(CATALOGUE.settings("deep-sea", agent), {"search.backup_exponent": 2.0})
+    with pytest.raises(ValueError, match="backup_exponent 2.0 is that of stds"):
+        CATALOGUE.compose("deep-sea", agent, settings)
+
+
+def test_the_exponent_reaches_the_search_that_acts_alone() -> None:
+    settings = override(CATALOGUE.settings("deep-sea", "e-az"), {"search.backup_exponent": 2.0})
+    learner: Any = CATALOGUE.compose("deep-sea", "e-az", settings)
+    assert learner.planner.backup == emcts.power_mean(2.0)
+    assert learner.evaluation_planner.backup is learner.reanalyse.exploring.backup is emcts.mean_backup

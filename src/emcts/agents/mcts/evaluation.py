@@ -111,7 +111,7 @@ def simulator_rates(agent: Agent) -> SimulatorRates:
         states = env.num_states
     searching = world_model if reanalyse.uses_novelty else world_model.without_novelty()
     search = searching.simulator_steps * reanalyse.planner.model_steps(actions)
-    ube = reanalyse.ube.model_steps(actions, reanalyse.exploring)
+    ube = reanalyse.ube.model_steps(actions, reanalyse.exploring, tabular=is_tabular)
     ube += further_steps(actions, reanalyse.lookahead_depth, tabular=is_tabular)
     per_state = search + steps * ube
     return SimulatorRates(

@@ -21,7 +21,7 @@ from emcts.search.ube import one_step_lookahead
 from emcts.training.data_parallel import SINGLE_DEVICE, DataParallel, per_example
 from emcts.types import Key
 
-Variance = Callable[[Key, PyTree], Float[Array, "M"]]
+Variances = Callable[[Key, PyTree], Float[Array, "M A"]]
 
 
 def lookahead(
@@ -31,14 +31,15 @@ def lookahead(
     states: PyTree | None,
     depth: int,
     parallel: DataParallel = SINGLE_DEVICE,
-) -> Variance:
-    """Returns a function of a key and states: `max_a eta(s, a) + g^2 max(u(s'), c eta(s, a))`, applied `depth` times.
+) -> Variances:
+    """Returns a function of a key and states: `eta(s, a) + g^2 max(u(s'), c eta(s, a))` of each action, 0 if illegal.
 
+    With a `depth` above 1, `u` is the largest of these of `depth - 1`; with 1 it is that of the model.
     `states` are all states of a tabular environment, which are then evaluated once each time; with None, steps branch
     by the number of actions.
     """
     if depth == 1:
-        return functools.partial(_largest_variance, model, model)
+        return functools.partial(_variances, model, model)
     if not isinstance(model, SimulatorPlanningModel):
         raise TypeError(
             f"a UBE target that looks {depth} steps ahead needs a simulator to step, got {type(model).__name__}"
@@ -48,32 +49,33 @@ def lookahead(
         deeper = model
         for number in range(depth - 1):
             deeper = model.with_variance(functools.partial(_of_one, model, deeper, keys[number]))
-        return functools.partial(_largest_variance, model, deeper)
+        return functools.partial(_variances, model, deeper)
 
     def with_table(table: Float[Array, "S"]) -> SimulatorPlanningModel:
         return model.with_variance(lambda state: look_up(table, env.index(state)))
 
     def sweep(table: Float[Array, "S"], key: Key) -> tuple[Float[Array, "S"], None]:
-        rows = per_example(functools.partial(_largest_variance, model, with_table(table)))
-        return parallel.map_rows(rows, jax.random.split(key, env.num_states), states), None
+        rows = per_example(functools.partial(_variances, model, with_table(table)))
+        found = parallel.map_rows(rows, jax.random.split(key, env.num_states), states)
+        return jnp.max(found, axis=-1), None
 
     table, _ = jax.lax.scan(sweep, model.estimate(states).ube, keys)
-    return functools.partial(_largest_variance, model, with_table(table))
+    return functools.partial(_variances, model, with_table(table))
 
 
-def _largest_variance(
+def _variances(
     roots: PlanningModel[PyTree], model: PlanningModel[PyTree], key: Key, states: PyTree
-) -> Float[Array, "M"]:
-    """Returns the largest variance of one step of a model; `roots` has the same states and legal actions."""
+) -> Float[Array, "M A"]:
+    """Returns the variance of one step of a model by each action; `roots` has the same states and legal actions."""
     root, step = roots.root(states, policy_prior), model.recurrent_fn(policy_prior)
     stds = one_step_lookahead(None, key, root, step).stds
-    return jnp.max(jnp.where(roots.invalid_actions(states), 0.0, stds), axis=-1) ** 2
+    return jnp.where(roots.invalid_actions(states), 0.0, stds) ** 2
 
 
 def _of_one(
     roots: PlanningModel[PyTree], model: PlanningModel[PyTree], key: Key, state: PyTree
 ) -> Float[Array, ""]:
-    return _largest_variance(roots, model, key, jax.tree.map(lambda leaf: leaf[None], state))[0]
+    return jnp.max(_variances(roots, model, key, jax.tree.map(lambda leaf: leaf[None], state)))
 
 
 def further_steps(num_actions: int, depth: int, *, tabular: bool) -> int:

@@ -63,8 +63,12 @@ class TargetContext:
     searched: SearchEstimate  # at the first states of the trajectories
     explored: Callable[[PyTree], SearchEstimate]  # by the search that explores
     value: Callable[[PyTree], Float[Array, "M"]]
-    lookahead_variance: Callable[[PyTree], Float[Array, "M"]]  # the largest of lookahead
+    lookahead_variances: Callable[[PyTree], Float[Array, "M A"]]  # of lookahead, by action; 0 of illegal ones
     local_variance: Callable[[int], Float[Array, "M"]]  # eta of a step of the trajectory, by its number
+
+    def lookahead_variance(self, states: PyTree) -> Float[Array, "M"]:
+        """Returns the largest variance of lookahead."""
+        return jnp.max(self.lookahead_variances(states), axis=-1)
 
 
 ValueRule = Callable[[TargetContext], Float[Array, "M"]]
@@ -80,8 +84,11 @@ class UbeRule(Protocol):
 
     def __call__(self, context: TargetContext) -> Float[Array, "M"]: ...
 
-    def model_steps(self, num_actions: int, exploring: Planner) -> int:
-        """Returns the model steps for one state, beyond those of the search for the other targets."""
+    def model_steps(self, num_actions: int, exploring: Planner, *, tabular: bool) -> int:
+        """Returns the model steps for one state, beyond those of the search for the other targets.
+
+        In a `tabular` environment what a rule reads is computed once for each state.
+        """
 
 
 class NStepWindow(NamedTuple):
@@ -166,7 +173,7 @@ class SearchedEdgeUbe:
     def __call__(self, context: TargetContext) -> Float[Array, "M"]:
         return context.searched.edge_variance
 
-    def model_steps(self, num_actions: int, exploring: Planner) -> int:
+    def model_steps(self, num_actions: int, exploring: Planner, *, tabular: bool) -> int:
         return 0
 
 
@@ -218,8 +225,43 @@ class NStepUbe:
         bootstrap = self.bootstrap.variance(context, trajectory.state(window.length))
         return n_step_return(local, bootstrap, window, context.discount**2)
 
-    def model_steps(self, num_actions: int, exploring: Planner) -> int:
+    def model_steps(self, num_actions: int, exploring: Planner, *, tabular: bool) -> int:
         return exploring.model_steps(num_actions) if self.bootstrap.searches else num_actions
+
+
+@dataclasses.dataclass(frozen=True)
+class PathUbe:
+    """The uncertainty Bellman equation at each of the next `n` states of the trajectory, from the last one backwards.
+
+    At each state the action of the trajectory has `eta + g^2 u`, with the `u` of the state after it that was computed
+    before; the other actions have their lookahead. So one target reaches `n` steps, at the cost of `n` lookaheads, and
+    no action counts only because it was taken. For deterministic environments: a state that was drawn stands for all.
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise ValueError(f"a UBE target along a path of {self.n} steps: give at least 1")
+
+    @property
+    def uses_search(self) -> bool:
+        return False
+
+    def __call__(self, context: TargetContext) -> Float[Array, "M"]:
+        trajectory, squared = context.trajectory, context.discount**2
+        variance = context.lookahead_variance(trajectory.state(self.n))
+        for step in reversed(range(self.n)):
+            ahead = context.lookahead_variances(trajectory.state(step))
+            terminated = trajectory.terminated[:, step]
+            taken = context.local_variance(step) + jnp.where(terminated, 0.0, squared * variance)
+            cut_off = trajectory.truncated[:, step] & ~terminated  # the state after it was not stored
+            is_taken = jnp.arange(ahead.shape[-1]) == trajectory.actions[:, step, None]
+            variance = jnp.max(jnp.where(is_taken & ~cut_off[:, None], taken[:, None], ahead), axis=-1)
+        return variance
+
+    def model_steps(self, num_actions: int, exploring: Planner, *, tabular: bool) -> int:
+        return num_actions if tabular else num_actions * (self.n + 1)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -185,7 +185,7 @@ def make_targets(
     def batched(key: Key, fn: Callable[[Key, PyTree], T]) -> Callable[[PyTree], T]:
         return _for_states(agent, env, key, fn, size)
 
-    variance_ahead = lookahead(
+    variances_ahead = lookahead(
         model,
         jax.random.fold_in(lookahead_key, jnp.uint32(_DEEPER)),
         env,
@@ -214,7 +214,7 @@ def make_targets(
         searched=batched(search_key, search)(trajectory.state(0)),
         explored=lambda states: batched(explore_key, explore)(states),
         value=batched(value_key, lambda _, states: model.estimate(states).value),
-        lookahead_variance=batched(lookahead_key, variance_ahead),
+        lookahead_variances=batched(lookahead_key, variances_ahead),
         local_variance=functools.cache(local_variance),
     )
     return reanalyse.targets(_keys(agent, choice_key, size), context)

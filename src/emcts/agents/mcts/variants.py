@@ -26,6 +26,7 @@ from emcts.agents.mcts.targets import (
     ROOT,
     NStep,
     NStepUbe,
+    PathUbe,
     Reanalyse,
     SearchedEdgeUbe,
     UbeRule,
@@ -197,6 +198,11 @@ def _reanalyse(task: Task, settings: AnySettings) -> Reanalyse:
         "puct": Puct(simulations, temperature=0.0, uniform_fraction=uniform),
     }
     ube, value_steps = _ube_rule(settings), targets.value_steps
+    if isinstance(ube, PathUbe) and not task.is_deterministic:
+        raise ValueError(
+            "targets.ube path takes the state that was drawn for all that could be: take lookahead, or an environment "
+            "that declares itself deterministic"
+        )
     if value_steps is None:
         raise ValueError(
             "targets.value_steps is open: give a number, or fill the settings by `presets.default.fill_open`"
@@ -237,6 +243,7 @@ def _ube_rule(settings: AnySettings) -> UbeRule:
         "lookahead": lambda: NStepUbe(steps, LOOKAHEAD),
         "root": lambda: NStepUbe(steps, ROOT),
         "edge": lambda: NStepUbe(steps, EDGE),
+        "path": lambda: PathUbe(steps),
         "search-edge": SearchedEdgeUbe,
     }
     if settings.targets.ube == "search-edge" and steps:

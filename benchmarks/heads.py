@@ -156,6 +156,12 @@ def make_settings(row: Row, size: int, steps: int, changes: Mapping[str, object]
     settings = override(settings, {**row.settings, "env.size": size, "steps": steps, **changes})
     exploring = settings.schedule.num_envs - settings.exploration.num_exploiting
     every = size * settings.schedule.num_envs // max(1, exploring)
+    iteration = settings.schedule.num_envs * settings.schedule.rollout_length
+    if every % iteration:
+        raise ValueError(
+            f"an exploring episode is complete every {every} steps, and an iteration has {iteration}: give a --size "
+            "for which episodes are whole iterations"
+        )
     settings = override(
         settings, {"evaluation.every": every, "evaluation.max_steps": 1, "evaluation.episodes": 1}
     )
@@ -362,7 +368,7 @@ def main(
             print(f"{name}: {len(numbers)} seeds of {size} x {size}, up to {steps:,} steps each")
         return
     if smoke:
-        size, steps, numbers = 4, 600, range(first_seed, first_seed + 1)
+        size, steps, numbers = 5, 600, range(first_seed, first_seed + 1)
     console = Console(width=140)
     table = Table(box=box.SIMPLE)
     shown = (

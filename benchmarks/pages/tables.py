@@ -1,6 +1,6 @@
 """All tables of pages, by the names that stand in the pages."""
 
-from benchmarks.pages import besides, figure_1, figure_2, figures_3_to_5, summary
+from benchmarks.pages import besides, figure_1, figure_2, figures_3_to_5, summary, why_search
 from benchmarks.pages.page import Makers
 
 TABLES: Makers = {
@@ -9,4 +9,5 @@ TABLES: Makers = {
     **figures_3_to_5.TABLES,
     **besides.TABLES,
     **summary.TABLES,
+    **why_search.TABLES,
 }

@@ -1,0 +1,97 @@
+"""Tables on search with good uncertainty: UBE heads, backups without learning, and what is left to run."""
+
+import json
+from typing import Any
+
+from benchmarks.pages.page import ROOT, TextTable
+from benchmarks.pages.stored import file, record
+from benchmarks.pages.texts import count, decimal
+from emcts.experiments.analysis.tables import number, where
+from emcts.experiments.beyond import why_search
+
+HEADS, FAULTS = "heads-15.json", "faults-20.csv"
+AGENTS = {"e-az": "E-AZ", "az-ube": "AZ+UBE", "e-mz": "E-MZ"}
+WAYS = {
+    "one-step lookahead": "one step",
+    "50 simulations": "search, mean",
+    "power 2": "power mean 2",
+    "power 8": "power mean 8",
+    "max": "max",
+}
+
+
+def heads() -> TextTable:
+    rows = []
+    for row in record(HEADS)["rows"]:
+        first = row["mean_first_goal"]
+        rows.append(
+            [
+                AGENTS[row["agent"]],
+                _change(row["settings"]),
+                f"{row['found']} of {len(row['seeds'])}",
+                "none" if first is None else count(first),
+                decimal(row["age"], 1),
+                decimal(row["noise"], 2),
+                decimal(row["bias"], 2),
+                f"{row['closed']:.0%}",
+                f"{row['ahead_agrees']:.0%}",
+                f"{row['planner_agrees']:.0%}",
+            ]
+        )
+    header = ["agent", "change", "found", "first goal", "late", "noise", "bias", "false alarms"]
+    return TextTable([*header, "lookahead agrees", "agent agrees"], rows)
+
+
+def _change(settings: dict[str, Any]) -> str:
+    parts = []
+    if "targets.ube_depth" in settings:
+        parts.append(f"depth {settings['targets.ube_depth']}")
+    if settings.get("targets.ube") == "path":
+        parts.append(f"path of {settings['targets.ube_steps']}")
+    if "search.backup_exponent" in settings:
+        parts.append(f"power mean {settings['search.backup_exponent']:g}")
+    if "loss.ube" in settings:
+        parts.append(f"UBE loss {settings['loss.ube']:g}")
+    if "optimiser.learning_rate" in settings:
+        parts.append(f"learning rate {settings['optimiser.learning_rate']:g}")
+    return ", ".join(parts) or "default"
+
+
+def faults() -> TextTable:
+    table = file(FAULTS)
+    kinds = list(
+        dict.fromkeys(tuple(row[name] for name in ("late", "noise", "lasting", "width")) for row in table)
+    )
+    rows = []
+    for late, noise, lasting, width in kinds:
+        cells = [_fault(number(late), number(noise), number(lasting), number(width))]
+        for way in WAYS:
+            found = where(table, late=late, noise=noise, lasting=lasting, width=width, acting=way)
+            cells.append(
+                f"{count(number(found[0]['mean']))} ± {count(number(found[0]['std']))}" if found else ""
+            )
+        rows.append(cells)
+    return TextTable(["uncertainty", *WAYS.values()], rows)
+
+
+def _fault(late: float, noise: float, lasting: float, width: float) -> str:
+    parts = [f"{late:g} episodes late"] if late else []
+    parts += [f"noise {noise:g}"] if noise else []
+    parts += ["that lasts"] if lasting else []
+    parts += ["shared by neighbours"] if width else []
+    return ", ".join(parts) or "exact"
+
+
+def remaining() -> TextTable:
+    """The rows of the experiment, with their cost by the speed of stored runs of the same agents on one H200."""
+    stored = {"counts": "deep-sea-40-e-az-counts.json", "rnd": "deep-sea-40-e-az-rnd.json"}
+    rows = []
+    for spec in why_search.SPECS:
+        novelty = spec.changes["novelty.kind"]
+        run = json.loads((ROOT / "docs" / "results" / stored[novelty]).read_text(encoding="utf-8"))
+        seconds = run["seeds"][0]["seconds"] / run["total_env_steps"] * why_search.STEPS
+        rows.append([spec.label, count(spec.seeds), count(why_search.STEPS), count(seconds)])
+    return TextTable(["row", "seeds", "steps", "seconds on one H200, about"], rows)
+
+
+TABLES = {"why-search-heads": heads, "why-search-faults": faults, "why-search-runs": remaining}

@@ -28,7 +28,10 @@ def tree_of(policy: Any, backup: Any, *, known: bool = False, **options: Any) ->
     return jax.device_get(search(model, policy, BATCH, SIMULATIONS, **options).search_tree)
 
 
-def mean_of(visits: np.ndarray, stds: np.ndarray, exponent: float) -> float:
+def mean_of(visits: np.ndarray, stds: np.ndarray, raw: float, exponent: float) -> float:
+    """The raw estimate stands for actions that were not tried."""
+    if len(visits) < ACTIONS:
+        visits, stds = np.append(visits, 1), np.append(stds, raw)
     if math.isinf(exponent):
         return float(stds.max())
     return float((visits @ stds**exponent / visits.sum()) ** (1 / exponent))
@@ -46,9 +49,8 @@ def test_every_std_follows_from_those_below(policy: Any, exponent: float) -> Non
             raw = tree.raw_value_stds[row, node]
             std = tree.node_value_stds[row, node]
             if len(children):
-                wanted = mean_of(
-                    tree.node_visits[row, children], tree.edge_qvalue_stds[row, children], exponent
-                )
+                stds = tree.edge_qvalue_stds[row, children]
+                wanted = mean_of(tree.node_visits[row, children], stds, raw, exponent)
                 np.testing.assert_allclose(std, wanted, rtol=1e-4)
                 checked += 1
             elif tree.edge_discounts[row, node] != 0:
@@ -61,20 +63,19 @@ def test_every_std_follows_from_those_below(policy: Any, exponent: float) -> Non
 
 
 def test_the_max_is_that_of_the_best_path() -> None:
-    """With every action tried, the root has the largest std of a path to a leaf, found by plain recursion."""
+    """The root has the largest std of a path to a leaf or to an untried action, found by plain recursion."""
     tree = tree_of(emcts.uct_policy, emcts.power_mean(math.inf))
 
     def best(row: int, node: int) -> float:
         children = [child for child in tree.children_index[row, node] if child >= 0]
-        if not children:
-            return float(tree.raw_value_stds[row, node])
-        return max(
+        found = [
             math.sqrt(
                 tree.edge_reward_variances[row, child]
                 + tree.edge_discounts[row, child] ** 2 * best(row, child) ** 2
             )
             for child in children
-        )
+        ]
+        return max(found + [float(tree.raw_value_stds[row, node])] * (len(children) < ACTIONS))
 
     for row in range(BATCH):
         np.testing.assert_allclose(tree.node_value_stds[row, 0], best(row, 0), rtol=1e-4)
@@ -107,15 +108,33 @@ def test_kernels_leave_other_backups_to_plain_jax() -> None:
 
 def test_power_means_by_hand() -> None:
     visits, stds = (
-        jnp.array([[3.0, 1.0, 0.0], [0.0, 0.0, 0.0]]),
-        jnp.array([[1.0, 5.0, 0.0], [0.0, 0.0, 0.0]]),
+        jnp.array([[3.0, 1.0], [3.0, 0.0], [0.0, 0.0]]),
+        jnp.array([[1.0, 5.0], [1.0, 0.0], [0.0, 0.0]]),
     )
-    raw = jnp.array([9.0, 2.0])
-    np.testing.assert_allclose(emcts.power_mean(1)(visits, stds, raw), [2.0, 2.0], rtol=1e-6)
-    np.testing.assert_allclose(emcts.power_mean(2)(visits, stds, raw), [math.sqrt(7), 2.0], rtol=1e-6)
-    np.testing.assert_allclose(emcts.power_mean(math.inf)(visits, stds, raw), [5.0, 2.0])
-    np.testing.assert_allclose(emcts.mean_backup(visits, stds, raw), [(9 + 3 + 5) / 5, 2.0])
-    assert np.isfinite(emcts.power_mean(64)(visits, 1e30 * stds, raw)).all()
+    raw, complete = jnp.array([9.0, 5.0, 2.0]), jnp.array([True, False, False])
+
+    def backed_up(exponent: float) -> Any:
+        return emcts.power_mean(exponent)(visits, stds, raw, complete)
+
+    np.testing.assert_allclose(backed_up(1), [2.0, 2.0, 2.0], rtol=1e-6)
+    np.testing.assert_allclose(backed_up(2), [math.sqrt(7), math.sqrt(7), 2.0], rtol=1e-6)
+    np.testing.assert_allclose(backed_up(math.inf), [5.0, 5.0, 2.0])
+    np.testing.assert_allclose(emcts.mean_backup(visits, stds, raw, complete), [17 / 5, 8 / 4, 2.0])
+    assert np.isfinite(emcts.power_mean(64)(visits, 1e30 * stds, raw, complete)).all()
+
+
+def test_illegal_actions_are_not_waited_for() -> None:
+    """Action 2 of the root is invalid: with the others visited, its raw estimate does not count."""
+    model = RandomModel.make(3, ACTIONS)
+    mask = np.zeros((BATCH, ACTIONS), bool)
+    mask[:, 2] = True
+    tree = jax.device_get(
+        search(model, emcts.uct_policy, BATCH, 2, mask, backup=emcts.power_mean(math.inf)).search_tree
+    )
+    np.testing.assert_allclose(
+        tree.node_value_stds[:, 0], tree.edge_qvalue_stds[:, 1:3].max(axis=1), rtol=1e-6
+    )
+    assert (tree.raw_value_stds[:, 0] > tree.node_value_stds[:, 0]).any()
 
 
 @pytest.mark.parametrize("exponent", [0.5, 0.0, -1.0, math.nan])

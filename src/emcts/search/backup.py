@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from emcts.search.inputs import CheckedStep
 from emcts.search.tree import Tree
@@ -45,13 +45,23 @@ class Backup(Protocol):
     """How the std of a node follows from those of its edges. The value of a node is always the mean return."""
 
     def __call__(
-        self, visits: Float[Array, "*B A"], stds: Float[Array, "*B A"], raw_std: Float[Array, "*B"]
+        self,
+        visits: Float[Array, "*B A"],
+        stds: Float[Array, "*B A"],
+        raw_std: Float[Array, "*B"],
+        is_complete: Bool[Array, "*B"],
     ) -> Float[Array, "*B"]:
-        """Returns the std of a node, given visits and stds of its edges (0 if unvisited) and its own raw estimate."""
+        """Returns the std of a node, given visits and stds of its edges (0 if unvisited) and its own raw estimate.
+
+        A node is complete once each of its legal actions was visited.
+        """
 
 
 def mean_backup(
-    visits: Float[Array, "*B A"], stds: Float[Array, "*B A"], raw_std: Float[Array, "*B"]
+    visits: Float[Array, "*B A"],
+    stds: Float[Array, "*B A"],
+    raw_std: Float[Array, "*B"],
+    is_complete: Bool[Array, "*B"],
 ) -> Float[Array, "*B"]:
     """Returns the mean of the stds of all returns, the raw estimate included: the paper's backup.
 
@@ -65,8 +75,9 @@ class PowerMean:
     """The power mean of the stds of a node's edges, weighted by visits: the mean for 1, the max for infinity.
 
     Between the two, edges with large stds count for more than their visits, as in Power-UCT. The raw estimate of the
-    node does not count once an edge was visited: the edges are what became of it. The std of an edge is that of one
-    step and the node behind it, as they are now, and no mean over what they were.
+    node counts as one more visit until all legal actions were tried: it stands for those that were not, without which a
+    node would be judged by the first action alone. The std of an edge is that of one step and the node behind it, as
+    they are now, and no mean over what they were.
     """
 
     exponent: float | int
@@ -76,16 +87,23 @@ class PowerMean:
             raise ValueError(f"exponent is {self.exponent}: give a number of at least 1, or infinity")
 
     def __call__(
-        self, visits: Float[Array, "*B A"], stds: Float[Array, "*B A"], raw_std: Float[Array, "*B"]
+        self,
+        visits: Float[Array, "*B A"],
+        stds: Float[Array, "*B A"],
+        raw_std: Float[Array, "*B"],
+        is_complete: Bool[Array, "*B"],
     ) -> Float[Array, "*B"]:
-        largest = jnp.max(jnp.where(visits > 0, stds, 0.0), axis=-1)
-        total = jnp.sum(visits, axis=-1)
+        weights = jnp.concatenate(
+            [visits, jnp.where(is_complete, 0, 1)[..., None].astype(visits.dtype)], axis=-1
+        )
+        numbers = jnp.concatenate([stds, raw_std[..., None]], axis=-1)
+        largest = jnp.max(jnp.where(weights > 0, numbers, 0.0), axis=-1)
         if math.isinf(self.exponent):
-            return jnp.where(total > 0, largest, raw_std)
+            return largest
         # Shares of the largest std: powers of these neither overflow nor vanish together.
-        shares = stds / jnp.where(largest > 0, largest, 1.0)[..., None]
-        mean = jnp.sum(visits * shares**self.exponent, axis=-1) / jnp.maximum(total, 1)
-        return jnp.where(total > 0, largest * mean ** (1 / self.exponent), raw_std)
+        shares = jnp.where(weights > 0, numbers, 0.0) / jnp.where(largest > 0, largest, 1.0)[..., None]
+        mean = jnp.sum(weights * shares**self.exponent, axis=-1) / jnp.sum(weights, axis=-1)
+        return largest * mean ** (1 / self.exponent)
 
 
 def power_mean(exponent: float | int) -> PowerMean:

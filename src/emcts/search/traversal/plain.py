@@ -247,9 +247,13 @@ def _std_of_edges(
     def by_outcome(field: Array) -> list[Array]:
         return jnp.split(jnp.where(exists, entry(field, places), 0), tree.num_outcomes, axis=-1)
 
-    visits = by_outcome(running.node_visits)
-    stds = mean_over_outcomes(visits, by_outcome(running.edge_qvalue_stds))
-    return rule(sum_over_outcomes(visits).astype(stds.dtype), stds, raw_std)
+    by_draw = by_outcome(running.node_visits)
+    stds = mean_over_outcomes(by_draw, by_outcome(running.edge_qvalue_stds))
+    visits = sum_over_outcomes(by_draw).astype(stds.dtype)
+    logits = entry(_joined(tree.children_prior_logits), at)
+    is_root = (at % tree.parents.shape[1] == Tree.ROOT_INDEX)[:, None]
+    is_legal = (logits > jnp.finfo(logits.dtype).min) & ~(is_root & tree.root_invalid_actions)
+    return rule(visits, stds, raw_std, jnp.all((visits > 0) | ~is_legal, axis=-1))
 
 
 def _written(field: Array, numbers: Array, *places: Int[Array, "B"]) -> Array:

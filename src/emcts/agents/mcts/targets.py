@@ -256,7 +256,7 @@ class PathUbe:
             terminated = trajectory.terminated[:, step]
             taken = context.local_variance(step) + jnp.where(terminated, 0.0, squared * variance)
             cut_off = trajectory.truncated[:, step] & ~terminated  # the state after it was not stored
-            is_taken = jnp.arange(ahead.shape[-1]) == trajectory.actions[:, step, None]
+            is_taken = jnp.arange(ahead.shape[-1])[None] == trajectory.actions[:, step, None]
             variance = jnp.max(jnp.where(is_taken & ~cut_off[:, None], taken[:, None], ahead), axis=-1)
         return variance
 

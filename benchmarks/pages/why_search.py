@@ -8,8 +8,10 @@ from benchmarks.pages.stored import file, record
 from benchmarks.pages.texts import count, decimal
 from emcts.experiments.analysis.tables import number, where
 from emcts.experiments.beyond import why_search
+from emcts.experiments.paper import exact_novelty
 
 HEADS, FAULTS = "heads-15.json", "faults-20.csv"
+SIZE, PLANNED_SEEDS = 15, 20
 AGENTS = {"e-az": "E-AZ", "az-ube": "AZ+UBE", "e-mz": "E-MZ"}
 WAYS = {
     "one-step lookahead": "one step",
@@ -38,6 +40,9 @@ def heads() -> TextTable:
                 f"{row['planner_agrees']:.0%}",
             ]
         )
+    floor = exact_novelty.steps_of_seeds(SIZE, PLANNED_SEEDS, exact_novelty.HALF)
+    planner = ["planner with exact novelty", "", f"{len(floor)} of {len(floor)}", count(floor.mean())]
+    rows.append([*planner, *[""] * (len(rows[0]) - len(planner))])
     header = ["agent", "change", "found", "first goal", "late", "noise", "bias", "false alarms"]
     return TextTable([*header, "lookahead agrees", "agent agrees"], rows)
 

@@ -150,7 +150,7 @@ class Measurement:
         return float(np.mean(known)) if known else float("nan")
 
 
-def make_settings(row: Row, size: int, steps: int, changes: Mapping[str, object]) -> Any:
+def make_settings(row: Row, size: int, steps: int, changes: Mapping[str, JSON]) -> Any:
     """Returns the settings of a training that is looked at after every exploring episode."""
     settings = Registered().settings(ENVIRONMENT, row.agent, row.preset)
     settings = override(settings, {**row.settings, "env.size": size, "steps": steps, **changes})
@@ -178,7 +178,7 @@ def measure(
     size: int,
     seeds: Sequence[int],
     steps: int,
-    changes: Mapping[str, object],
+    changes: Mapping[str, JSON],
     inform: Callable[[str], None] = lambda text: None,
 ) -> Measurement:
     """Trains one row until all seeds saw the goal or the steps are over. A seed counts until it saw the goal."""
@@ -326,9 +326,9 @@ def summary(one: Measurement) -> dict[str, JSON]:
     }
 
 
-def read_changes(given: Sequence[str]) -> dict[str, object]:
+def read_changes(given: Sequence[str]) -> dict[str, JSON]:
     """Reads settings such as `targets.ube_depth=5`: values are JSON, or else text."""
-    changes: dict[str, object] = {}
+    changes: dict[str, JSON] = {}
     for one in given:
         path, separator, text = one.partition("=")
         if not separator:
@@ -403,7 +403,7 @@ def main(
     console.print(table)
 
 
-def _smoke_changes(row: Row) -> dict[str, object]:
-    changes = Registered().smoke_changes(ENVIRONMENT, row.agent)
+def _smoke_changes(row: Row) -> dict[str, JSON]:
+    changes: Any = Registered().smoke_changes(ENVIRONMENT, row.agent)
     fixed = ("env.size", "steps", "evaluation.every", "evaluation.episodes", "replay.capacity")
     return {**{name: value for name, value in changes.items() if name not in fixed}, "replay.capacity": 600}

@@ -16,7 +16,7 @@ SIZE, DISCOUNT, UNSEEN = 12, 0.995, 3.0
 def deep_sea(seeds: int) -> World:
     """Returns Deep Sea where action 1 means right everywhere, and the leaf's factor of the remaining steps."""
     rows, columns = np.tril_indices(SIZE)
-    number = {(row, column): at for at, (row, column) in enumerate(zip(rows, columns, strict=True))}
+    number: Any = {(row, column): at for at, (row, column) in enumerate(zip(rows, columns, strict=True))}
     after = np.array(
         [
             [number.get((row + 1, to), len(rows)) for to in (max(column - 1, 0), column + 1)]

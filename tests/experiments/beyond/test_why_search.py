@@ -1,6 +1,7 @@
 """The rows of the experiment on search with good uncertainty, and its tables of made-up runs."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from emcts.runs.config import Config, plain
 from tests.experiments.paper.test_smoke import smoke
 from tests.experiments.specs import made_up_run
 
-CATALOGUE = installed()
+CATALOGUE: Any = installed()
 SPECS = {spec.name: spec for spec in EXPERIMENT.specs}
 
 

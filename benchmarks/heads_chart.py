@@ -19,6 +19,7 @@ def draw(heads: Sequence[dict[str, Any]], faults: Sequence[dict[str, str]]) -> F
     """Draws simulated agents as grey points with their steps, and trained ones as coloured points with theirs."""
     figure = Figure(figsize=(9, 5.5), layout="constrained")
     axis = figure.subplots()
+    size = faults[0]["size"]
     plain = [row for row in faults if float(row["lasting"]) == 0 and float(row["width"]) == 0]
     for late, noise in sorted({(int(row["late"]), float(row["noise"])) for row in plain}):
         steps = {
@@ -36,9 +37,9 @@ def draw(heads: Sequence[dict[str, Any]], faults: Sequence[dict[str, str]]) -> F
     axis.set(
         xlabel="episodes that the head is late",
         ylabel="noise: std of log(head / exact) at that age",
-        title="grey: steps by exact uncertainty made late or noisy, one-step lookahead / 50 simulations",
+        title=f"grey: steps at {size} x {size} by exact uncertainty made late or noisy, lookahead / 50 simulations",
     )
-    axis.legend(fontsize="x-small", title="trained agents: steps to the goal", loc="best")
+    axis.legend(fontsize="x-small", title="trained agents, with their size: steps to the goal", loc="best")
     axis.margins(0.08)
     return figure
 

@@ -1,11 +1,14 @@
 """Tables on search with good uncertainty: UBE heads, backups without learning, and what is left to run."""
 
 import json
+import math
 from typing import Any
+
+from scipy.stats import mannwhitneyu
 
 from benchmarks.pages.page import ROOT, TextTable
 from benchmarks.pages.stored import file, record
-from benchmarks.pages.texts import count, decimal
+from benchmarks.pages.texts import count, decimal, probability
 from emcts.experiments.analysis.tables import number, where
 from emcts.experiments.beyond import why_search
 from emcts.experiments.paper import exact_novelty
@@ -24,7 +27,9 @@ WAYS = {
 
 def heads() -> TextTable:
     rows = []
-    for row in record(HEADS)["rows"]:
+    agents = list(AGENTS)
+    stored = sorted(record(HEADS)["rows"], key=lambda row: (agents.index(row["agent"]), len(row["settings"])))
+    for row in stored:
         first = row["mean_first_goal"]
         rows.append(
             [
@@ -32,19 +37,26 @@ def heads() -> TextTable:
                 _change(row["settings"]),
                 f"{row['found']} of {len(row['seeds'])}",
                 "none" if first is None else count(first),
+                "" if row is stored[0] else probability(_rank_sum(row, stored[0])),
                 decimal(row["age"], 1),
                 decimal(row["noise"], 2),
                 decimal(row["bias"], 2),
                 f"{row['closed']:.0%}",
-                f"{row['ahead_agrees']:.0%}",
-                f"{row['planner_agrees']:.0%}",
+                f"{row['ahead_agrees']:.1%}",
+                f"{row['planner_agrees']:.1%}",
             ]
         )
     floor = exact_novelty.steps_of_seeds(SIZE, PLANNED_SEEDS, exact_novelty.HALF)
     planner = ["planner with exact novelty", "", f"{len(floor)} of {len(floor)}", count(floor.mean())]
     rows.append([*planner, *[""] * (len(rows[0]) - len(planner))])
-    header = ["agent", "change", "found", "first goal", "late", "noise", "bias", "false alarms"]
+    header = ["agent", "change", "found", "first goal", "rank-sum p", "late", "noise", "bias", "false alarms"]
     return TextTable([*header, "lookahead agrees", "agent agrees"], rows)
+
+
+def _rank_sum(one: dict[str, Any], other: dict[str, Any]) -> float:
+    """Returns the p-value of a difference of first goals; a seed without one counts as the latest."""
+    steps = [[math.inf if step is None else step for step in row["first_goal"]] for row in (one, other)]
+    return float(mannwhitneyu(*steps).pvalue)
 
 
 def _change(settings: dict[str, Any]) -> str:
@@ -55,10 +67,6 @@ def _change(settings: dict[str, Any]) -> str:
         parts.append(f"path of {settings['targets.ube_steps']}")
     if "search.backup_exponent" in settings:
         parts.append(f"power mean {settings['search.backup_exponent']:g}")
-    if "loss.ube" in settings:
-        parts.append(f"UBE loss {settings['loss.ube']:g}")
-    if "optimiser.learning_rate" in settings:
-        parts.append(f"learning rate {settings['optimiser.learning_rate']:g}")
     return ", ".join(parts) or "default"
 
 

@@ -6,12 +6,15 @@ network. Some agents act by the best score of one-step lookahead, as AZ+UBE does
 
 python examples/wrong_uncertainty.py        # 40 x 40, 20 seeds: some minutes on two CPU cores
 python examples/wrong_uncertainty.py 20
+python examples/wrong_uncertainty.py 20 backups     # the same with backups between the mean and the max of stds
 """
 
 import functools
+import math
 import sys
 from collections import deque
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -34,18 +37,41 @@ Ube = Float[Array, "B M N"]  # variances of the returns; M is N + 1, and the las
 
 @dataclass(frozen=True)
 class Fault:
-    """The fault of an agent's uncertainty: its delay in episodes, and the std of the log of a factor on every cell."""
+    """The fault of an agent's uncertainty: its delay in episodes, and the std of the log of a factor on every cell.
+
+    The factors are drawn anew for each episode, or are `lasting`: their correlation from one episode to the next. With
+    `width`, those of cells are alike that are up to as many rows or columns apart.
+    """
 
     late: int = 0
     noise: float = 0.0
+    lasting: float = 0.0
+    width: int = 0
 
     def __str__(self) -> str:
-        if self.late:
-            return f"{self.late} episodes late"
-        return f"noise {self.noise:g}" if self.noise else "exact"
+        parts = [f"{self.late} episodes late"] if self.late else []
+        parts += [f"noise {self.noise:g}"] if self.noise else []
+        parts += [f"lasting {self.lasting:g}"] if self.lasting else []
+        parts += [f"width {self.width}"] if self.width else []
+        return ", ".join(parts) or "exact"
 
 
-FAULTS = (Fault(), Fault(late=2), Fault(late=5), Fault(noise=0.1), Fault(noise=0.2))
+FAULTS = (
+    Fault(),
+    Fault(late=2),
+    Fault(late=5),
+    Fault(noise=0.1),
+    Fault(noise=0.2),
+    Fault(noise=0.2, lasting=0.9),
+    Fault(noise=0.2, width=2),
+    Fault(late=2, noise=0.2),
+)
+BACKUPS = {
+    "mean": emcts.mean_backup,
+    "power 2": emcts.power_mean(2),
+    "power 8": emcts.power_mean(8),
+    "max": emcts.power_mean(math.inf),
+}
 
 
 def local_variance(counts: Array) -> Array:
@@ -74,8 +100,10 @@ def solve(counts: Float[Array, "N N 2"]) -> Float[Array, "M N"]:
     return jnp.concatenate([rows, bottom[None]])
 
 
-@functools.partial(jax.jit, static_argnames="simulations")
-def run_episode(counts: Counts, ube: Ube, key: Key, *, simulations: int) -> Counts:
+@functools.partial(jax.jit, static_argnames=("simulations", "backup"))
+def run_episode(
+    counts: Counts, ube: Ube, key: Key, *, simulations: int, backup: emcts.Backup = emcts.mean_backup
+) -> Counts:
     """Returns the counts after one more episode of each seed. With 0 simulations an agent uses one-step lookahead."""
     seeds, size = jnp.arange(len(counts)), counts.shape[1]
 
@@ -105,7 +133,7 @@ def run_episode(counts: Counts, ube: Ube, key: Key, *, simulations: int) -> Coun
             emcts.muzero_policy, None, key, root, recurrent_fn, dirichlet_fraction=0.0, temperature=0.0
         )
         if simulations:
-            return jnp.argmax(search(simulations, beta=BETA).action_weights, axis=-1)
+            return jnp.argmax(search(simulations, beta=BETA, backup=backup).action_weights, axis=-1)
         plain = search(1).search_tree
         return jnp.argmax(emcts.ube_root_scores(None, key, root, recurrent_fn, plain, beta=BETA), axis=-1)
 
@@ -121,11 +149,32 @@ def run_episode(counts: Counts, ube: Ube, key: Key, *, simulations: int) -> Coun
     return after
 
 
-def steps_to_goal(size: int, simulations: int, fault: Fault, *, seeds: int = SEEDS) -> Float[np.ndarray, "B"]:
+@functools.partial(jax.jit, static_argnames="fault")
+def next_noise(noise: Ube, key: Key, fault: Fault) -> Ube:
+    """Returns the logs of the factors of the next episode, in units of their std."""
+    new = jax.random.normal(key, noise.shape)
+    if fault.width:
+        side = 2 * fault.width + 1
+        window = jnp.ones((1, 1, side, side))
+        sums = jax.lax.conv_general_dilated(new[:, None], window, (1, 1), "SAME")[:, 0]
+        cells = jax.lax.conv_general_dilated(jnp.ones_like(new)[:, None], window, (1, 1), "SAME")[:, 0]
+        new = sums / jnp.sqrt(cells)
+    return fault.lasting * noise + math.sqrt(1 - fault.lasting**2) * new
+
+
+def steps_to_goal(
+    size: int,
+    simulations: int,
+    fault: Fault,
+    *,
+    seeds: int = SEEDS,
+    backup: emcts.Backup = emcts.mean_backup,
+) -> Float[np.ndarray, "B"]:
     """Returns the steps to the goal of each seed; NaN for never. Half of them are in episodes that do not explore."""
     key = jax.random.key(0)
     counts = jnp.zeros((seeds, size, size, 2)) + _random_episode(seeds, size)
     known = deque([counts], maxlen=fault.late + 1)
+    noise = next_noise(jnp.zeros((seeds, size + 1, size)), jax.random.key(1), Fault(width=fault.width))
     first = np.full(seeds, np.nan)
     for episode in range(1, LONGEST):
         found = np.asarray(counts[:, -1, -1, RIGHT] > 0)
@@ -133,9 +182,9 @@ def steps_to_goal(size: int, simulations: int, fault: Fault, *, seeds: int = SEE
         if not np.isnan(first).any():
             break
         key, noise_key, episode_key = jax.random.split(key, 3)
-        ube = solve(known[0])
-        ube *= jnp.exp(fault.noise * jax.random.normal(noise_key, ube.shape))
-        counts = run_episode(counts, ube, episode_key, simulations=simulations)
+        noise = next_noise(noise, noise_key, fault)
+        ube = solve(known[0]) * jnp.exp(fault.noise * noise)
+        counts = run_episode(counts, ube, episode_key, simulations=simulations, backup=backup)
         known.append(counts)
     return first
 
@@ -149,13 +198,22 @@ def _random_episode(seeds: int, size: int) -> Float[np.ndarray, "B N N 2"]:
     return counts
 
 
-def main(size: int) -> None:
+def columns(*, backups: bool = False) -> dict[str, dict[str, Any]]:
+    """Returns options of `steps_to_goal` by the name of their column: ways of acting, or backups of a search."""
+    if backups:
+        return {name: {"simulations": 50, "backup": backup} for name, backup in BACKUPS.items()}
+    return {f"{n} simulations" if n else "one-step lookahead": {"simulations": n} for n in (0, 10, 50)}
+
+
+def main(size: int, *, backups: bool = False) -> None:
+    """Prints a line for each fault; with `backups`, a column for each backup in place of the numbers of simulations."""
+    ways = columns(backups=backups)
     print(f"Steps to the goal of Deep Sea {size} x {size}, mean ± std of {SEEDS} seeds")
-    print(f"{'uncertainty':>16} {'one-step lookahead':>18} {'10 simulations':>18} {'50 simulations':>18}")
+    print(f"{'uncertainty':>24}", *(f"{name:>18}" for name in ways))
     for fault in FAULTS:
-        times = [steps_to_goal(size, simulations, fault) for simulations in (0, 10, 50)]
-        print(f"{fault!s:>16}", *(f"{f'{x.mean():,.0f} ± {x.std():,.0f}':>18}" for x in times), flush=True)
+        times = [steps_to_goal(size, fault=fault, **options) for options in ways.values()]
+        print(f"{fault!s:>24}", *(f"{f'{x.mean():,.0f} ± {x.std():,.0f}':>18}" for x in times), flush=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 40)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 40, backups="backups" in sys.argv[2:])

@@ -1,6 +1,6 @@
 """All tables of pages, by the names that stand in the pages."""
 
-from benchmarks.pages import besides, beyond, figure_1, figure_2, figures_3_to_5, summary
+from benchmarks.pages import besides, beyond, figure_1, figure_2, figures_3_to_5, summary, why_search
 from benchmarks.pages.page import Makers
 
 TABLES: Makers = {
@@ -10,4 +10,5 @@ TABLES: Makers = {
     **besides.TABLES,
     **beyond.TABLES,
     **summary.TABLES,
+    **why_search.TABLES,
 }

@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from emcts import interrupts
-from emcts.search.backup import beta_for_confidence, correlated, independent
+from emcts.search.backup import Backup, beta_for_confidence, correlated, independent, mean_backup, power_mean
 from emcts.search.inputs import check_inputs
 from emcts.search.policies import gumbel_muzero_policy, muzero_policy, uct_policy
 from emcts.search.qtransforms import (
@@ -56,6 +56,7 @@ __version__ = "0.1.0"
 
 __all__ = (
     "Backend",
+    "Backup",
     "ChanceRecurrentFnOutput",
     "DecisionRecurrentFnOutput",
     "GumbelMuZeroExtraData",
@@ -77,9 +78,11 @@ __all__ = (
     "gumbel_muzero_policy",
     "gumbel_muzero_root_action_selection",
     "independent",
+    "mean_backup",
     "muzero_action_selection",
     "muzero_policy",
     "plain_backend",
+    "power_mean",
     "qtransform_by_min_max",
     "qtransform_by_parent_and_siblings",
     "qtransform_completed_by_mix_value",

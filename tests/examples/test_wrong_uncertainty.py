@@ -4,10 +4,12 @@ import importlib
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import emcts
 from emcts.experiments.paper import exact_novelty
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -61,3 +63,32 @@ def test_faults_have_names(example: Any) -> None:
         "5 episodes late",
         "noise 0.1",
     ]
+
+
+@pytest.mark.parametrize("width", [0, 2])
+def test_noise_has_a_unit_std_and_is_shared_or_lasts_as_asked(example: Any, width: int) -> None:
+    fault = example.Fault(noise=0.1, lasting=0.9, width=width)
+    noise = example.next_noise(jnp.zeros((64, 13, 12)), jax.random.key(0), example.Fault(width=width))
+    course = [noise]
+    for key in jax.random.split(jax.random.key(1), 30):
+        course.append(example.next_noise(course[-1], key, fault))
+    cells = np.stack(course)
+    np.testing.assert_allclose(cells.std(axis=(1, 2, 3)), 1.0, atol=0.1)
+    after = np.mean(cells[1:] * cells[:-1])
+    beside = np.mean(cells[..., 1:] * cells[..., :-1])
+    np.testing.assert_allclose(after, 0.9, atol=0.05)
+    np.testing.assert_allclose(beside, 0.8 if width else 0.0, atol=0.05)
+
+
+def test_a_backup_near_the_max_is_at_least_as_fast_if_uncertainty_is_exact(example: Any) -> None:
+    mean, greedy = (
+        example.steps_to_goal(SIZE, 30, example.Fault(), seeds=SEEDS, backup=backup).mean()
+        for backup in (emcts.mean_backup, emcts.power_mean(64))
+    )
+    assert greedy <= mean
+
+
+def test_faults_are_named_in_full(example: Any) -> None:
+    assert str(example.Fault(late=2, noise=0.2, lasting=0.9, width=1)) == (
+        "2 episodes late, noise 0.2, lasting 0.9, width 1"
+    )

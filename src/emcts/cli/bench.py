@@ -111,6 +111,64 @@ def reuse(
     _benchmark("reuse").main(rows=rows, seeds=seeds, smoke=smoke, out=out)
 
 
+def heads(
+    *,
+    rows: tuple[str, ...] = (),
+    size: int = 20,
+    seeds: int = 8,
+    first_seed: int = 0,
+    steps: int = 2_500,
+    settings: tuple[str, ...] = (),
+    plan: bool = False,
+    smoke: bool = False,
+    out: Path | None = None,
+) -> None:
+    """How late and how noisy the UBE heads of agents in Deep Sea are, against exact uncertainty.
+
+    Args:
+        rows: measure these agents alone, such as e-az-counts or e-mz-anchored.
+        size: rows and columns of Deep Sea.
+        seeds: number of seeds, trained side by side.
+        first_seed: the first of the seeds.
+        steps: environment steps of each seed; training ends when all seeds saw the goal.
+        settings: settings to change, such as targets.ube_depth=20; values are JSON, or text.
+        plan: print what would be trained.
+        smoke: tiny sizes, to test that it runs.
+        out: a CSV file with a line for each episode, and beside it a JSON file with means, command and machine.
+    """
+    _benchmark("heads").main(
+        rows=rows,
+        size=size,
+        seeds=seeds,
+        first_seed=first_seed,
+        steps=steps,
+        settings=settings,
+        plan=plan,
+        smoke=smoke,
+        out=out,
+    )
+
+
+def faults(
+    *,
+    size: int = 40,
+    seeds: int = 20,
+    ways: tuple[str, ...] = (),
+    smoke: bool = False,
+    out: Path | None = None,
+) -> None:
+    """Steps to the goal of Deep Sea by exact uncertainty that is late or noisy on purpose, without learning.
+
+    Args:
+        size: rows and columns of Deep Sea.
+        seeds: number of seeds.
+        ways: act in these ways alone, such as "50 simulations" or "power 8".
+        smoke: tiny sizes, to test that it runs.
+        out: a CSV file for the numbers, and beside it a JSON file with command, commit and machine.
+    """
+    _benchmark("faults").main(size=size, seeds=seeds, ways=ways, smoke=smoke, out=out)
+
+
 def compile(*, processes: int = 5, smoke: bool = False, out: Path | None = None) -> None:
     """Seconds from a cold start to the first search, for each policy, beside mctx's.
 
@@ -145,5 +203,7 @@ COMMANDS = {
     "worlds": worlds,
     "outcomes": outcomes,
     "reuse": reuse,
+    "heads": heads,
+    "faults": faults,
     "compile": compile,
 }

@@ -92,6 +92,14 @@ class SimulatorPlanningModel:
     def estimate(self, states: PyTree) -> StateEstimate:
         return jax.vmap(self.evaluate_state)(states)
 
+    def with_variance(self, ube: Callable[[PyTree], Float[Array, ""]]) -> "SimulatorPlanningModel":
+        """Returns the same model with another variance of each state's value, in place of the UBE head's."""
+
+        def evaluate(state: PyTree) -> StateEstimate:
+            return self.evaluate_state(state).replace(ube=ube(state))
+
+        return dataclasses.replace(self, evaluate_state=evaluate)
+
     def stands_for(self, embeddings: PyTree, states: PyTree) -> Bool[Array, "B"]:
         """Returns whether they are equal: a stochastic step may have led elsewhere than the one in the tree."""
         batch = jax.tree.leaves(states)[0].shape[:1]

@@ -3,11 +3,13 @@
 A propagation rule gives the variance of a return one step further up the tree.
 """
 
+import dataclasses
+import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from emcts.search.inputs import CheckedStep
 from emcts.search.tree import Tree
@@ -36,6 +38,77 @@ def beta_for_confidence(delta: Number) -> Float[Array, "*B"]:
     if isinstance(delta, float | int) and not 0 < delta <= 1:
         raise ValueError(f"delta is the probability that the bound fails: it must be in (0, 1], got {delta}")
     return 1 / jnp.sqrt(jnp.asarray(delta, dtype=float))
+
+
+@runtime_checkable
+class Backup(Protocol):
+    """How the std of a node follows from those of its edges. The value of a node is always the mean return."""
+
+    def __call__(
+        self,
+        visits: Float[Array, "*B A"],
+        stds: Float[Array, "*B A"],
+        raw_std: Float[Array, "*B"],
+        is_complete: Bool[Array, "*B"],
+    ) -> Float[Array, "*B"]:
+        """Returns the std of a node, given visits and stds of its edges (0 if unvisited) and its own raw estimate.
+
+        A node is complete once each of its legal actions was visited.
+        """
+
+
+def mean_backup(
+    visits: Float[Array, "*B A"],
+    stds: Float[Array, "*B A"],
+    raw_std: Float[Array, "*B"],
+    is_complete: Bool[Array, "*B"],
+) -> Float[Array, "*B"]:
+    """Returns the mean of the stds of all returns, the raw estimate included: the paper's backup.
+
+    A search does not call it: a running mean needs no statistics of the edges (`back_up`).
+    """
+    return (raw_std + jnp.sum(visits * stds, axis=-1)) / (1 + jnp.sum(visits, axis=-1))
+
+
+@dataclasses.dataclass(frozen=True)
+class PowerMean:
+    """The power mean of the stds of a node's edges, weighted by visits: the mean for 1, the max for infinity.
+
+    Between the two, edges with large stds count for more than their visits, as in Power-UCT. The raw estimate of the
+    node counts as one more visit until all legal actions were tried: it stands for those that were not, without which a
+    node would be judged by the first action alone. The std of an edge is that of one step and the node behind it, as
+    they are now, and no mean over what they were.
+    """
+
+    exponent: float | int
+
+    def __post_init__(self) -> None:
+        if not self.exponent >= 1:
+            raise ValueError(f"exponent is {self.exponent}: give a number of at least 1, or infinity")
+
+    def __call__(
+        self,
+        visits: Float[Array, "*B A"],
+        stds: Float[Array, "*B A"],
+        raw_std: Float[Array, "*B"],
+        is_complete: Bool[Array, "*B"],
+    ) -> Float[Array, "*B"]:
+        weights = jnp.concatenate(
+            [visits, jnp.where(is_complete, 0, 1)[..., None].astype(visits.dtype)], axis=-1
+        )
+        numbers = jnp.concatenate([stds, raw_std[..., None]], axis=-1)
+        largest = jnp.max(jnp.where(weights > 0, numbers, 0.0), axis=-1)
+        if math.isinf(self.exponent):
+            return largest
+        # Shares of the largest std: powers of these neither overflow nor vanish together.
+        shares = jnp.where(weights > 0, numbers, 0.0) / jnp.where(largest > 0, largest, 1.0)[..., None]
+        mean = jnp.sum(weights * shares**self.exponent, axis=-1) / jnp.sum(weights, axis=-1)
+        return largest * mean ** (1 / self.exponent)
+
+
+def power_mean(exponent: float | int) -> PowerMean:
+    """Returns the backup by the power mean with this exponent, from 1 (the mean) to `math.inf` (the max)."""
+    return PowerMean(exponent)
 
 
 class RunningStats(NamedTuple):
@@ -148,6 +221,15 @@ def back_up(
         edge_qvalue_stds=_average(running.edge_qvalue_stds, visits, jnp.sqrt(leaving.variance)),
     )
     return updated, leaving
+
+
+def with_std(
+    running: RunningStats, edge: EdgeModel, leaving: Return, std: Float[Array, "*B"], propagation: Propagation
+) -> tuple[RunningStats, Return]:
+    """Returns a node whose std is not the mean of those of its returns, with the edge into it, and what it backs up."""
+    variance = propagation(edge.edge_reward_variances, edge.edge_discounts, std * std)
+    updated = running._replace(node_value_stds=std, edge_qvalue_stds=jnp.sqrt(variance))
+    return updated, leaving._replace(variance=variance)
 
 
 def pass_up(edge: EdgeModel, arriving: Return, propagation: Propagation) -> Return:

@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
 from emcts.search import inputs
-from emcts.search.backup import Propagation, independent
+from emcts.search.backup import Backup, Propagation, independent, mean_backup
 from emcts.search.dirichlet import dirichlet
 from emcts.search.qtransforms import qtransform_by_parent_and_siblings, qtransform_completed_by_mix_value
 from emcts.search.reuse import room_for, visits_before
@@ -45,6 +45,7 @@ def muzero_policy(
     temperature: Scalar = 1.0,
     beta: Number = 0.0,
     propagation: Propagation = independent,
+    backup: Backup = mean_backup,
     tree: Tree[Any] | None = None,
     max_nodes: int | None = None,
     backend: Backend | None = None,
@@ -86,6 +87,7 @@ def muzero_policy(
         loop_fn=loop_fn,
         beta=beta,
         propagation=propagation,
+        backup=backup,
         tree=tree,
         max_nodes=max_nodes,
         backend=backend,
@@ -106,6 +108,7 @@ def uct_policy(
     c: Scalar = 1.0,
     beta: Number = 0.0,
     propagation: Propagation = independent,
+    backup: Backup = mean_backup,
     temperature: Scalar = 0.0,
     tree: Tree[Any] | None = None,
     max_nodes: int | None = None,
@@ -138,6 +141,7 @@ def uct_policy(
         loop_fn=loop_fn,
         beta=beta,
         propagation=propagation,
+        backup=backup,
         tree=tree,
         max_nodes=max_nodes,
         backend=backend,
@@ -160,6 +164,7 @@ def gumbel_muzero_policy(
     gumbel_scale: Scalar = 1.0,
     beta: Number = 0.0,
     propagation: Propagation = independent,
+    backup: Backup = mean_backup,
     tree: Tree[Any] | None = None,
     max_nodes: int | None = None,
     backend: Backend | None = None,
@@ -200,6 +205,7 @@ def gumbel_muzero_policy(
         loop_fn=loop_fn,
         beta=beta,
         propagation=propagation,
+        backup=backup,
         tree=tree,
         max_nodes=max_nodes,
         backend=backend,

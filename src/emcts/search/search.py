@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Int
 
 from emcts.search import inputs
-from emcts.search.backup import Propagation, independent
+from emcts.search.backup import Backup, Propagation, independent, mean_backup
 from emcts.search.outcomes import evaluate_outcome
 from emcts.search.reuse import continue_tree, num_nodes, room_for
 from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectionFn
@@ -39,6 +39,7 @@ def search(
     loop_fn: LoopFn = jax.lax.fori_loop,
     beta: Number = 0.0,
     propagation: Propagation = independent,
+    backup: Backup = mean_backup,
     tree: Tree[Any] | None = None,
     max_nodes: int | None = None,
     backend: Backend | None = None,
@@ -65,6 +66,8 @@ def search(
         beta: the weight of stds in scores, one number or one for each batch element; 0 is plain MCTS.
         propagation: how variances pass an edge: `independent`, `correlated`, or a function of yours of
             `(reward_variance, discount, variance)`.
+        backup: how the std of a node follows from those of its edges: `mean_backup`, the paper's, `power_mean(p)`
+            between mean and max, or a function of yours; all but the mean traverse the trees in plain JAX.
         tree: the result of `subtree`, from which the search goes on by `num_simulations` more.
         max_nodes: the number of nodes of the returned tree; left out, room for the simulations, and for as many nodes
             of `tree`.
@@ -76,7 +79,7 @@ def search(
     num_simulations = inputs.read_count(num_simulations, "num_simulations")
     room = room_for(num_simulations, max_nodes, continues=tree is not None)
     max_depth = room - 1 if max_depth is None else inputs.read_count(max_depth, "max_depth")
-    backend = default_backend() if backend is None else backend
+    backend = (default_backend() if backend is None else backend).backing_up(backup)
     num_outcomes = recurrent_fn.num_outcomes if isinstance(recurrent_fn, SampledOutcomes) else 1
     refuse_too_large(checked_root, room - 1, num_outcomes)
     start = instantiate_tree_from_root(

@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
 from emcts.search import inputs
-from emcts.search.backup import Propagation, independent
+from emcts.search.backup import Backup, Propagation, independent, mean_backup
 from emcts.search.policies import act_by_visits, add_dirichlet_noise, mask_logits, puct_ranges
 from emcts.search.qtransforms import qtransform_by_parent_and_siblings
 from emcts.search.search import search
@@ -100,6 +100,7 @@ def stochastic_muzero_policy(
     temperature: Scalar = 1.0,
     beta: Number = 0.0,
     propagation: Propagation = independent,
+    backup: Backup = mean_backup,
     backend: Backend | None = None,
 ) -> PolicyOutput[Tree[None]]:
     """Runs Stochastic MuZero's search ("Planning in stochastic environments with a learned model") on scores."""
@@ -137,6 +138,7 @@ def stochastic_muzero_policy(
         loop_fn=loop_fn,
         beta=beta,
         propagation=propagation,
+        backup=backup,
         backend=backend,
     )
     decided = act_by_visits(action_key, _decisions(tree, num_actions), temperature)

@@ -16,6 +16,7 @@ from emcts.agents.mcts.targets import (
     ROOT,
     NStep,
     NStepUbe,
+    PathUbe,
     Reanalyse,
     SearchedEdgeUbe,
     SearchEstimate,
@@ -55,6 +56,7 @@ RULES: dict[str, UbeRule] = {
     "edge 0": NStepUbe(0, EDGE),
     "edge 1": NStepUbe(1, EDGE),
     "searched edge": SearchedEdgeUbe(),
+    "path 1": PathUbe(1),
 }
 POSITIONS = np.repeat(np.arange(LENGTH), 2)
 ACTIONS = np.tile([STOP, ON], LENGTH)
@@ -126,6 +128,11 @@ class ByHand:
         if rule == "searched edge":
             return self.variances(position).max()
         name, steps = rule.split()
+        if name == "path":
+            variances, after = self.variances(position), self.after(position, action)
+            behind = 0.0 if after == LENGTH else self.variances(after).max()
+            variances[action] = self.local(position, action) + GAMMA**2 * behind
+            return variances.max()
         bootstrap = {
             "lookahead": lambda at: self.variances(at).max(),
             "edge": lambda at: self.variances(at).max(),  # the same for a search of one visit each
@@ -283,7 +290,7 @@ def context(trajectory: Trajectory, values: np.ndarray) -> TargetContext:
         searched=searched,
         explored=lambda states: searched.replace(root_variance=table[states]),
         value=lambda states: table[states],
-        lookahead_variance=lambda states: table[states],
+        lookahead_variances=lambda states: jnp.stack([0.5 * table[states], table[states]], axis=-1),
         local_variance=lambda step: 0.5 + step + nothing,
     )
 
@@ -299,6 +306,30 @@ def random_trajectory(number: int, steps: int) -> tuple[Trajectory, np.ndarray]:
         truncated=jnp.asarray((end > 0.85) | (end < 0.05)),
         policy=jnp.zeros((number, 2)),
     ), rng.normal(size=(number, steps + 1))
+
+
+def path_by_hand(n: int, terminated: Any, truncated: Any, table: Any) -> float:
+    """By action 0, which was taken everywhere, lookahead has half of the table, and by action 1 the whole."""
+    variance = max(0.5 * table[n], table[n])
+    for step in reversed(range(n)):
+        ahead = [0.5 * table[step], table[step]]
+        if terminated[step]:
+            ahead[0] = 0.5 + step
+        elif not truncated[step]:
+            ahead[0] = 0.5 + step + GAMMA**2 * variance
+        variance = max(ahead)
+    return float(variance)
+
+
+@pytest.mark.parametrize("n", [1, 3, 5])
+def test_ube_targets_along_a_path_with_ends_and_cuts_inside(n: int) -> None:
+    trajectory, values = random_trajectory(200, 5)
+    values = 3 * np.abs(values)
+    found = PathUbe(n)(context(trajectory, values))
+    wanted = [
+        path_by_hand(n, *row) for row in zip(trajectory.terminated, trajectory.truncated, values, strict=True)
+    ]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("n", [1, 3, 5])

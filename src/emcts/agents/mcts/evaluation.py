@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
 from emcts.agents.mcts.agent import Agent
+from emcts.agents.mcts.lookahead import further_steps
 from emcts.agents.mcts.planners import ExplorationParams, SearchOutput
 from emcts.agents.mcts.state import TrainState
 from emcts.agents.mcts.tree_reuse import ReusingPlayer
@@ -105,11 +106,14 @@ def simulator_rates(agent: Agent) -> SimulatorRates:
     if steps == 0:
         return SimulatorRates()
     states = agent.schedule.updates * agent.replay.batch_size * agent.replay.sequence
-    if world_model.all_states(env) is not None and isinstance(env, FiniteEnvironment):
+    is_tabular = world_model.all_states(env) is not None and isinstance(env, FiniteEnvironment)
+    if isinstance(env, FiniteEnvironment) and is_tabular:
         states = env.num_states
     searching = world_model if reanalyse.uses_novelty else world_model.without_novelty()
     search = searching.simulator_steps * reanalyse.planner.model_steps(actions)
-    per_state = search + steps * reanalyse.ube.model_steps(actions, reanalyse.exploring)
+    ube = reanalyse.ube.model_steps(actions, reanalyse.exploring, tabular=is_tabular)
+    ube += further_steps(actions, reanalyse.lookahead_depth, tabular=is_tabular)
+    per_state = search + steps * ube
     return SimulatorRates(
         acting=steps * agent.planner.model_steps(actions),
         reanalyse=states * per_state,

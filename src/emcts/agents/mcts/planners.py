@@ -105,13 +105,14 @@ class SearchPlanner(abc.ABC):
     """A planner that is one search of the library. `exploring_prior` is the prior of episodes that explore.
 
     The prior of the others is the policy, mixed with a `uniform_fraction` of the uniform policy: an action that the
-    policy head has all but excluded can then still be chosen for its value. `loop_fn` runs the simulations: another
-    one can look at the tree between two of them.
+    policy head has all but excluded can then still be chosen for its value. `backup` is how stds are backed up.
+    `loop_fn` runs the simulations: another one can look at the tree between two of them.
     """
 
     num_simulations: int
     exploring_prior: Prior = uniform_prior
     uniform_fraction: float = dataclasses.field(default=0.0, kw_only=True)
+    backup: emcts.Backup = dataclasses.field(default=emcts.mean_backup, kw_only=True)
     loop_fn: LoopFn = dataclasses.field(default=jax.lax.fori_loop, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -187,6 +188,7 @@ class SearchPlanner(abc.ABC):
             invalid,
             loop_fn=self.loop_fn,
             beta=params.beta,
+            backup=self.backup,
             tree=tree,
             max_nodes=max_nodes,
             **options,

@@ -63,8 +63,12 @@ class TargetContext:
     searched: SearchEstimate  # at the first states of the trajectories
     explored: Callable[[PyTree], SearchEstimate]  # by the search that explores
     value: Callable[[PyTree], Float[Array, "M"]]
-    lookahead_variance: Callable[[PyTree], Float[Array, "M"]]  # the largest of one-step lookahead
+    lookahead_variances: Callable[[PyTree], Float[Array, "M A"]]  # of lookahead, by action; 0 of illegal ones
     local_variance: Callable[[int], Float[Array, "M"]]  # eta of a step of the trajectory, by its number
+
+    def lookahead_variance(self, states: PyTree) -> Float[Array, "M"]:
+        """Returns the largest variance of lookahead."""
+        return jnp.max(self.lookahead_variances(states), axis=-1)
 
 
 ValueRule = Callable[[TargetContext], Float[Array, "M"]]
@@ -80,8 +84,11 @@ class UbeRule(Protocol):
 
     def __call__(self, context: TargetContext) -> Float[Array, "M"]: ...
 
-    def model_steps(self, num_actions: int, exploring: Planner) -> int:
-        """Returns the model steps for one state, beyond those of the search for the other targets."""
+    def model_steps(self, num_actions: int, exploring: Planner, *, tabular: bool) -> int:
+        """Returns the model steps for one state, beyond those of the search for the other targets.
+
+        In a `tabular` environment what a rule reads is computed once for each state.
+        """
 
 
 class NStepWindow(NamedTuple):
@@ -166,7 +173,7 @@ class SearchedEdgeUbe:
     def __call__(self, context: TargetContext) -> Float[Array, "M"]:
         return context.searched.edge_variance
 
-    def model_steps(self, num_actions: int, exploring: Planner) -> int:
+    def model_steps(self, num_actions: int, exploring: Planner, *, tabular: bool) -> int:
         return 0
 
 
@@ -179,7 +186,7 @@ class Bootstrap:
 
 
 LOOKAHEAD = Bootstrap(lambda context, states: context.lookahead_variance(states), searches=False)
-"""The largest variance of one-step lookahead: the paper's non-root targets."""
+"""The largest variance of lookahead: of one step, the paper's non-root targets, or of more (`lookahead_depth`)."""
 
 ROOT = Bootstrap(lambda context, states: context.explored(states).root_variance, searches=True)
 """The variance at the root of an exploring search: the paper's root targets."""
@@ -218,8 +225,43 @@ class NStepUbe:
         bootstrap = self.bootstrap.variance(context, trajectory.state(window.length))
         return n_step_return(local, bootstrap, window, context.discount**2)
 
-    def model_steps(self, num_actions: int, exploring: Planner) -> int:
+    def model_steps(self, num_actions: int, exploring: Planner, *, tabular: bool) -> int:
         return exploring.model_steps(num_actions) if self.bootstrap.searches else num_actions
+
+
+@dataclasses.dataclass(frozen=True)
+class PathUbe:
+    """The uncertainty Bellman equation at each of the next `n` states of the trajectory, from the last one backwards.
+
+    At each state the action of the trajectory has `eta + g^2 u`, with the `u` of the state after it that was computed
+    before; the other actions have their lookahead. So one target reaches `n` steps, at the cost of `n` lookaheads, and
+    no action counts only because it was taken. For deterministic environments: a state that was drawn stands for all.
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise ValueError(f"a UBE target along a path of {self.n} steps: give at least 1")
+
+    @property
+    def uses_search(self) -> bool:
+        return False
+
+    def __call__(self, context: TargetContext) -> Float[Array, "M"]:
+        trajectory, squared = context.trajectory, context.discount**2
+        variance = context.lookahead_variance(trajectory.state(self.n))
+        for step in reversed(range(self.n)):
+            ahead = context.lookahead_variances(trajectory.state(step))
+            terminated = trajectory.terminated[:, step]
+            taken = context.local_variance(step) + jnp.where(terminated, 0.0, squared * variance)
+            cut_off = trajectory.truncated[:, step] & ~terminated  # the state after it was not stored
+            is_taken = jnp.arange(ahead.shape[-1])[None] == trajectory.actions[:, step, None]
+            variance = jnp.max(jnp.where(is_taken & ~cut_off[:, None], taken[:, None], ahead), axis=-1)
+        return variance
+
+    def model_steps(self, num_actions: int, exploring: Planner, *, tabular: bool) -> int:
+        return num_actions if tabular else num_actions * (self.n + 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,7 +271,7 @@ class Reanalyse:
     A `beta` below 0 makes them pessimistic. A `fraction` of the policy targets is searched anew, the others are those
     of acting. `exploration_beta` and `exploration_temperature` shape the target of the exploration policy, a softmax
     over `q + beta * std` of the legal actions, in units of the return range. `exploring` is the search of UBE rules
-    that explore, with that beta.
+    that explore, with that beta. `lookahead_depth` is the number of steps after which lookahead reads the UBE head.
     """
 
     planner: Planner
@@ -242,10 +284,13 @@ class Reanalyse:
     exploration_beta: float = 0.0
     exploration_temperature: float = 1.0
     uses_novelty: bool = True  # whether variances of the search for the other targets are used
+    lookahead_depth: int = 1
 
     def __post_init__(self) -> None:
         if self.num_steps < 1:
             raise ValueError(f"num_steps is {self.num_steps}: give at least 1")
+        if self.lookahead_depth < 1:
+            raise ValueError(f"lookahead_depth is {self.lookahead_depth}: give at least 1")
         if not 0 <= self.fraction <= 1:
             raise ValueError(f"fraction is {self.fraction}: give a number from 0 to 1")
         if self.exploration_temperature <= 0:

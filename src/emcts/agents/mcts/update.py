@@ -10,8 +10,8 @@ import optax
 from jaxtyping import Array, Float, PyTree
 
 from emcts.agents.mcts.agent import Agent, NoveltyUpdate
+from emcts.agents.mcts.lookahead import lookahead
 from emcts.agents.mcts.losses import LossStats, batch_loss
-from emcts.agents.mcts.planners import policy_prior
 from emcts.agents.mcts.state import TrainState
 from emcts.agents.mcts.targets import SearchEstimate, TargetContext, Targets, Trajectory
 from emcts.distinct import for_wanted, saves_work
@@ -25,13 +25,14 @@ from emcts.envs.base import (
 )
 from emcts.models.evaluators import Transition, look_up
 from emcts.models.statistics import with_statistics
-from emcts.search.ube import one_step_lookahead
 from emcts.training import replay as replays
 from emcts.training.data_parallel import per_example
 from emcts.training.log import log_updates
 from emcts.training.replay import Sample
 from emcts.types import Key, Replaceable, record
 
+# JAX's default generator makes `fold_in(key, i)` and `split(key, n)[i]` the same key. No split is this long.
+_DEEPER = 2**32 - 1
 LEAST_PRIORITY = 1e-3  # in units of the return range, as all of them
 ROWS_AT_ONCE = 256  # states of a tabular environment that are searched together, where fewer save work
 
@@ -186,10 +187,14 @@ def make_targets(
     def batched(key: Key, fn: Callable[[Key, PyTree], T]) -> Callable[[PyTree], T]:
         return _for_states(agent, env, key, fn, size)
 
-    def lookahead(key: Key, states: PyTree) -> Float[Array, "M"]:
-        root, step = model.root(states, policy_prior), model.recurrent_fn(policy_prior)
-        stds = one_step_lookahead(None, key, root, step).stds
-        return jnp.max(jnp.where(model.invalid_actions(states), 0.0, stds), axis=-1) ** 2
+    variances_ahead = lookahead(
+        model,
+        jax.random.fold_in(lookahead_key, jnp.uint32(_DEEPER)),
+        env,
+        world_model.all_states(env),
+        reanalyse.lookahead_depth,
+        agent.data_parallel,
+    )
 
     def search(key: Key, states: PyTree) -> SearchEstimate:
         return reanalyse.search(key, search_model, states)
@@ -211,7 +216,7 @@ def make_targets(
         searched=batched(search_key, search)(trajectory.state(0)),
         explored=lambda states: batched(explore_key, explore)(states),
         value=batched(value_key, lambda _, states: model.estimate(states).value),
-        lookahead_variance=batched(lookahead_key, lookahead),
+        lookahead_variances=batched(lookahead_key, variances_ahead),
         local_variance=functools.cache(local_variance),
     )
     return reanalyse.targets(_keys(agent, choice_key, size), context)

@@ -8,6 +8,7 @@ import numpy as np
 import optax
 from jaxtyping import PyTree
 
+import emcts
 from emcts.agents.mcts.agent import ReplayConfig
 from emcts.agents.mcts.learner import MctsLearner
 from emcts.agents.mcts.planners import (
@@ -25,6 +26,7 @@ from emcts.agents.mcts.targets import (
     ROOT,
     NStep,
     NStepUbe,
+    PathUbe,
     Reanalyse,
     SearchedEdgeUbe,
     UbeRule,
@@ -32,6 +34,7 @@ from emcts.agents.mcts.targets import (
 )
 from emcts.agents.mcts.world_models import AnySettings, Networks, learned, simulator
 from emcts.agents.novelty import novelty_update
+from emcts.agents.settings import LearnedModelSettings
 from emcts.agents.task import Task
 from emcts.models.world_model import WorldModel
 from emcts.registry import lookup
@@ -127,21 +130,32 @@ def _search(settings: AnySettings, *, noise: bool = False) -> Planner:
     """The search of the settings. With `noise`, puct explores by Dirichlet noise and by sampled actions."""
     search = settings.search
     prior = exploration_prior if settings.exploration.policy_head else uniform_prior
+    backup = emcts.mean_backup if search.backup_exponent == 1 else emcts.power_mean(search.backup_exponent)
     planners: dict[str, Planner] = {
         "puct": Puct(
             search.simulations,
             prior,
             dirichlet_fraction=search.dirichlet_fraction if noise else 0.0,
             temperature=1.0 if noise else search.temperature,
+            backup=backup,
         ),
-        "gumbel": Gumbel(search.simulations, prior, gumbel_scale=search.gumbel_scale),
-        "uct": Uct(search.simulations),
+        "gumbel": Gumbel(search.simulations, prior, gumbel_scale=search.gumbel_scale, backup=backup),
+        "uct": Uct(search.simulations, backup=backup),
     }
     return lookup(planners, search.policy, "search.policy")
 
 
+def _search_without_uncertainty(settings: AnySettings, *, noise: bool) -> Planner:
+    if settings.search.backup_exponent != 1:
+        raise ValueError(
+            f"search.backup_exponent {settings.search.backup_exponent} is that of stds, which this agent's search does "
+            "not read: give 1, or take --agent e-az or e-mz"
+        )
+    return _search(settings, noise=noise)
+
+
 def _ube_at_root(settings: AnySettings) -> Planner:
-    planner = _search(settings)
+    planner = _search_without_uncertainty(settings, noise=False)
     if not isinstance(planner, Puct | Gumbel):
         raise ValueError(f"search.policy {settings.search.policy} has no root scores: take puct or gumbel")
     return UbeAtRoot(planner)
@@ -184,6 +198,11 @@ def _reanalyse(task: Task, settings: AnySettings) -> Reanalyse:
         "puct": Puct(simulations, temperature=0.0, uniform_fraction=uniform),
     }
     ube, value_steps = _ube_rule(settings), targets.value_steps
+    if isinstance(ube, PathUbe) and not task.is_deterministic:
+        raise ValueError(
+            "targets.ube path takes the state that was drawn for all that could be: take lookahead, or an environment "
+            "that declares itself deterministic"
+        )
     if value_steps is None:
         raise ValueError(
             "targets.value_steps is open: give a number, or fill the settings by `presets.default.fill_open`"
@@ -199,7 +218,23 @@ def _reanalyse(task: Task, settings: AnySettings) -> Reanalyse:
         exploration_beta=_beta(task, settings),
         exploration_temperature=settings.exploration.temperature,
         uses_novelty=targets.beta != 0 or settings.exploration.policy_head or ube.uses_search,
+        lookahead_depth=_lookahead_depth(settings),
     )
+
+
+def _lookahead_depth(settings: AnySettings) -> int:
+    depth: int = settings.targets.ube_depth
+    if depth > 1 and settings.targets.ube != "lookahead":
+        raise ValueError(
+            f"targets.ube_depth {depth} is that of lookahead, got targets.ube {settings.targets.ube}: "
+            "take lookahead, or a depth of 1"
+        )
+    if depth > 1 and isinstance(settings.model, LearnedModelSettings):
+        raise ValueError(
+            f"targets.ube_depth is {depth}, and a learned model is searched, not stepped from every state: "
+            "give 1, or take --agent az-ube or e-az"
+        )
+    return depth
 
 
 def _ube_rule(settings: AnySettings) -> UbeRule:
@@ -208,6 +243,7 @@ def _ube_rule(settings: AnySettings) -> UbeRule:
         "lookahead": lambda: NStepUbe(steps, LOOKAHEAD),
         "root": lambda: NStepUbe(steps, ROOT),
         "edge": lambda: NStepUbe(steps, EDGE),
+        "path": lambda: PathUbe(steps),
         "search-edge": SearchedEdgeUbe,
     }
     if settings.targets.ube == "search-edge" and steps:
@@ -217,7 +253,9 @@ def _ube_rule(settings: AnySettings) -> UbeRule:
     return lookup(rules, settings.targets.ube, "targets.ube")()
 
 
-PLAIN = Acting(lambda settings: _search(settings, noise=True), _no_exploration, uncertainty=False)
+PLAIN = Acting(
+    lambda settings: _search_without_uncertainty(settings, noise=True), _no_exploration, uncertainty=False
+)
 UBE = Acting(_ube_at_root, _exploration, uncertainty=True)
 EPISTEMIC = Acting(_search, _exploration, uncertainty=True)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 from jaxtyping import Array, Int
 
-from emcts.search.backup import Propagation
+from emcts.search.backup import Backup as BackupRule
+from emcts.search.backup import Propagation, mean_backup
 from emcts.search.inputs import ModelStep
 from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectionFn, node_rule
 from emcts.search.traversal import plain
@@ -37,6 +38,15 @@ class Backend(NamedTuple):
     simulate: Simulate  # from the root down to a leaf
     backup: Backup  # from the leaf up to the root
     kernels: "Kernels | None" = None  # both at once
+
+    def backing_up(self, rule: BackupRule) -> "Backend":
+        """Returns a backend with this rule of backups: itself for the mean, else the one in plain JAX.
+
+        Kernels average what comes up a path, and do not read the edges beside it.
+        """
+        if rule is mean_backup:
+            return self
+        return Backend(merged_simulate, merging(functools.partial(plain.backup, rule=rule)))
 
     def traversal(
         self,

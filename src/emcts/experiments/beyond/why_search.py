@@ -1,0 +1,114 @@
+"""Why search, if the uncertainty is good: steps to the goal of Deep Sea 40 x 40, by UBE targets and backups.
+
+E-AZ and AZ+UBE with the same UBE targets, so that what is left between them is the search.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from emcts.experiments import setting_paths as paths
+from emcts.experiments.analysis.curves import draw_survival
+from emcts.experiments.analysis.first_times import (
+    SUMMARY,
+    Claim,
+    claims_table,
+    summary_table,
+    survival_table,
+)
+from emcts.experiments.analysis.run_group import RunGroup, all_seeds
+from emcts.experiments.analysis.tables import Tables
+from emcts.experiments.paper.experiment import Experiment
+from emcts.experiments.sweeps.run_spec import RunSpec
+
+SIZE, SEEDS, STEPS, EVALUATION_INTERVAL = 40, 20, 14_000, 500
+DEPTH, TARGET, TARGET_STEPS, EXPONENT = (
+    "targets.ube_depth",
+    "targets.ube",
+    "targets.ube_steps",
+    "search.backup_exponent",
+)
+NOVELTIES: Mapping[str, Mapping[str, Any]] = {
+    "counts": {paths.NOVELTY: "counts", paths.BETA: 1.0},
+    "rnd": {paths.NOVELTY: "rnd", paths.BETA: 10.0},
+}
+DEFAULT: Mapping[str, Any] = {TARGET: "lookahead", TARGET_STEPS: 0, DEPTH: 1}
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A change of the UBE targets, or of the search that acts, and the agents that have it."""
+
+    name: str
+    label: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    agents: tuple[str, ...] = ("e-az", "az-ube")
+
+
+ARMS = (
+    Arm("one-step", "one step"),
+    Arm("path", "path of 5", {TARGET: "path", TARGET_STEPS: 5}),
+    Arm("deep", "all steps", {DEPTH: SIZE}),
+    Arm("deep-power-2", "all steps, power mean 2", {DEPTH: SIZE, EXPONENT: 2.0}, ("e-az",)),
+    Arm("deep-power-8", "all steps, power mean 8", {DEPTH: SIZE, EXPONENT: 8.0}, ("e-az",)),
+)
+AGENTS = {"e-az": "E-AZ", "az-ube": "AZ+UBE"}
+
+
+def analyse(groups: Sequence[RunGroup]) -> Tables:
+    seeds = all_seeds(groups)
+    return {
+        "seeds": seeds,
+        "summary": summary_table(seeds, "first_goal_step"),
+        "survival": survival_table(seeds, "first_goal_step"),
+        "claims": claims_table(seeds, "first_goal_step", CLAIMS),
+    }
+
+
+def draw(tables: Tables) -> Figure:
+    figure = Figure(figsize=(9, 5), layout="constrained")
+    axis = figure.subplots()
+    draw_survival(axis, tables["survival"])
+    axis.set(title="Deep Sea: seeds that have not found the goal, with 95% bands")
+    axis.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def _name(agent: str, novelty: str, arm: str) -> str:
+    return f"deep-sea-{SIZE}-{agent}-{novelty}-{arm}"
+
+
+def _spec(agent: str, novelty: str, arm: Arm) -> RunSpec:
+    search = {} if agent == "az-ube" else {EXPONENT: 1.0}
+    length = {paths.SIZE: SIZE, paths.STEPS: STEPS, paths.EVALUATION_INTERVAL: EVALUATION_INTERVAL}
+    return RunSpec(
+        name=_name(agent, novelty, arm.name),
+        label=f"{AGENTS[agent]}, {novelty if novelty == 'counts' else 'RND'}, {arm.label}",
+        environment="deep-sea",
+        agent=agent,
+        seeds=SEEDS,
+        paper_preset="paper-deep-sea",
+        changes={**length, **NOVELTIES[novelty], **DEFAULT, **search, **arm.changes},
+    )
+
+
+SPECS = tuple(_spec(agent, novelty, arm) for novelty in NOVELTIES for arm in ARMS for agent in arm.agents)
+CLAIMS = tuple(
+    Claim(_name("e-az", novelty, arm.name), _name("az-ube", novelty, other))
+    for novelty in NOVELTIES
+    for arm in ARMS
+    for other in dict.fromkeys(("one-step", arm.name if "az-ube" in arm.agents else "deep"))
+)
+"""That E-AZ reaches the goal sooner than AZ+UBE as it is, and than AZ+UBE with the same targets."""
+
+EXPERIMENT = Experiment(
+    name="why-search",
+    title="steps to the first goal in Deep Sea 40 x 40, by UBE targets and backups",
+    specs=SPECS,
+    smoke=(_name("e-az", "counts", "deep-power-8"), _name("az-ube", "counts", "deep")),
+    analyse=analyse,
+    draw=draw,
+    shown={"summary": SUMMARY, "claims": ()},
+)

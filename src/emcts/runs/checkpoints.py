@@ -96,6 +96,14 @@ class Restored:
 
 
 @dataclass(frozen=True)
+class StoredArrays:
+    """Some arrays of a state, by their names without the `state` they begin with."""
+
+    env_steps: int
+    arrays: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
 class Checkpoints:
     """Keeps the last `keep` checkpoints, and the one of highest score."""
 
@@ -161,6 +169,19 @@ class Checkpoints:
                 f"no checkpoint in {self.folder} can be read: {'; '.join(damaged)}. Copy one back from a backup, "
                 "or start another run with the settings in config.json"
             )
+        return None
+
+    def arrays(self, parts: tuple[str, ...]) -> StoredArrays | None:
+        """Returns the arrays of the newest intact state whose names begin with one of the parts; None if there is none.
+
+        Nothing is compared with a state: whoever reads them checks names, shapes and types.
+        """
+        for env_steps in self.steps()[::-1]:
+            try:
+                found = _read_some(self.path(env_steps), tuple(STATE + part for part in parts))
+            except Damaged:
+                continue
+            return StoredArrays(env_steps, found)
         return None
 
     def identity(self) -> RunIdentity | None:
@@ -257,13 +278,27 @@ def _read(path: Path, state: Template, chunk: Callable[[], Template] | None) -> 
     for name, (template, found) in wanted.items():
         refuse_mismatch(found, template.like, name)
     with _damage(path):
-        read = _read_arrays(path / "arrays", manifest["leaves"])
+        read = _read_arrays(path / "arrays", dict(enumerate(manifest["leaves"])))
         arrays = dict(zip((leaf.path for leaf in leaves), read, strict=True))
         trees = {
             name: from_host(template.like, found, [arrays[leaf.path] for leaf in found], template.shardings)
             for name, (template, found) in wanted.items()
         }
     return trees[STATE], trees.get(CHUNK)
+
+
+def _read_some(path: Path, beginnings: tuple[str, ...]) -> dict[str, np.ndarray]:
+    with _damage(path):
+        manifest = _manifest(path)
+        _check_sums(path, manifest["files"])
+        chosen = {
+            index: leaf
+            for index, leaf in enumerate(manifest["leaves"])
+            if leaf["path"].startswith(beginnings)
+        }
+        arrays = _read_arrays(path / "arrays", chosen)
+        names = (leaf["path"].removeprefix(STATE) for leaf in chosen.values())
+        return dict(zip(names, arrays, strict=True))
 
 
 @contextmanager
@@ -351,14 +386,15 @@ def _write_arrays(path: Path, arrays: Sequence[ToStore]) -> None:
         checkpointer.save(path.absolute(), args=ocp.args.PyTreeSave(named))
 
 
-def _read_arrays(path: Path, leaves: Sequence[StoredLeaf]) -> list[np.ndarray]:
-    names = [name for index, leaf in enumerate(leaves) for name in _names(index, leaf)]
+def _read_arrays(path: Path, leaves: Mapping[int, StoredLeaf]) -> list[np.ndarray]:
+    """Reads some of the arrays, each by its place among all."""
+    names = [name for index, leaf in leaves.items() for name in _names(index, leaf)]
     named = dict.fromkeys(names, ocp.RestoreArgs(np.ndarray))
     with _orbax() as checkpointer:
         stored = checkpointer.restore(path.absolute(), args=ocp.args.PyTreeRestore(restore_args=named))
     return [
         _read_array(leaf, [np.asarray(stored[name]) for name in _names(index, leaf)])
-        for index, leaf in enumerate(leaves)
+        for index, leaf in leaves.items()
     ]
 
 

@@ -278,7 +278,7 @@ def _read(path: Path, state: Template, chunk: Callable[[], Template] | None) -> 
     for name, (template, found) in wanted.items():
         refuse_mismatch(found, template.like, name)
     with _damage(path):
-        read = _read_arrays(path / "arrays", dict(enumerate(manifest["leaves"])))
+        read = _read_arrays(path / "arrays", manifest["leaves"])
         arrays = dict(zip((leaf.path for leaf in leaves), read, strict=True))
         trees = {
             name: from_host(template.like, found, [arrays[leaf.path] for leaf in found], template.shardings)
@@ -288,17 +288,17 @@ def _read(path: Path, state: Template, chunk: Callable[[], Template] | None) -> 
 
 
 def _read_some(path: Path, beginnings: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Reads all arrays, since orbax reads a tree as a whole, and keeps some."""
     with _damage(path):
         manifest = _manifest(path)
         _check_sums(path, manifest["files"])
-        chosen = {
-            index: leaf
-            for index, leaf in enumerate(manifest["leaves"])
+        leaves = manifest["leaves"]
+        arrays = zip(leaves, _read_arrays(path / "arrays", leaves), strict=True)
+        return {
+            leaf["path"].removeprefix(STATE): array
+            for leaf, array in arrays
             if leaf["path"].startswith(beginnings)
         }
-        arrays = _read_arrays(path / "arrays", chosen)
-        names = (leaf["path"].removeprefix(STATE) for leaf in chosen.values())
-        return dict(zip(names, arrays, strict=True))
 
 
 @contextmanager
@@ -386,15 +386,14 @@ def _write_arrays(path: Path, arrays: Sequence[ToStore]) -> None:
         checkpointer.save(path.absolute(), args=ocp.args.PyTreeSave(named))
 
 
-def _read_arrays(path: Path, leaves: Mapping[int, StoredLeaf]) -> list[np.ndarray]:
-    """Reads some of the arrays, each by its place among all."""
-    names = [name for index, leaf in leaves.items() for name in _names(index, leaf)]
+def _read_arrays(path: Path, leaves: Sequence[StoredLeaf]) -> list[np.ndarray]:
+    names = [name for index, leaf in enumerate(leaves) for name in _names(index, leaf)]
     named = dict.fromkeys(names, ocp.RestoreArgs(np.ndarray))
     with _orbax() as checkpointer:
         stored = checkpointer.restore(path.absolute(), args=ocp.args.PyTreeRestore(restore_args=named))
     return [
         _read_array(leaf, [np.asarray(stored[name]) for name in _names(index, leaf)])
-        for index, leaf in leaves.items()
+        for index, leaf in enumerate(leaves)
     ]
 
 

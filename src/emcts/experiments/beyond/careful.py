@@ -4,7 +4,6 @@ Agents learn from the first transitions of a run that acted, in worlds whose bes
 with several betas, by episodes that also count the steps that leave the dataset.
 """
 
-import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,12 +31,36 @@ from emcts.types import Key, Replaceable, record
 
 SEEDS = 10
 BETAS = (-10.0, -1.0, 0.0, 1.0)
-WEIGHTS = (0.0, 2.0)
+WEIGHT = 4.0
+"""Of losses by uncertainty, for the two betas of Reanalyse in `WEIGHTED`."""
+WEIGHTED = (-1.0, 0.0)
 LAKE = "emcts.experiments.beyond.frozen_lake:FrozenLake"
-LAKE_STEPS = 100
-"""The longest episode in the lake; its shortest way to the goal has 14."""
+LAKE_STEPS = 50
+"""The longest episode in the lake; its shortest way to the goal has 6."""
 DRAWS = 4096
 """Of each random step, from which the probabilities of its outcomes are read."""
+
+
+UNSEEN = "novelty.unseen_variance"
+SHARED: Mapping[str, Any] = {
+    paths.SIMULATIONS: 24,
+    "targets.value_steps": 0,
+    "replay.batch_size": 32,
+    "schedule.num_envs": 2,
+    "schedule.rollout_length": 5,
+    "schedule.updates": 10,
+}
+SMALL: Mapping[str, Any] = {**SHARED, paths.WIDTH: 64}
+"""Settings that train in seconds on two cores. Value targets are searched values, not those of who acted."""
+SMALL_MODEL: Mapping[str, Any] = {
+    **SHARED,
+    "model.latent": 32,
+    "model.representation": (64,),
+    "model.dynamics": (64,),
+    "model.heads": (64,),
+    "model.ube_head": (64,),
+}
+"""The same for agents with a learned model."""
 
 
 @dataclass(frozen=True)
@@ -50,25 +73,40 @@ class World:
     sizes: tuple[int, ...]
     episodes: int  # of an evaluation
     settings: Mapping[str, Any]
-    agents: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"e-az": {}})
+    steps: int  # of the run that acts
+    kept: int  # of its last transitions
+    agents: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"e-az": SMALL})
 
 
 def _lake(slippery: bool) -> dict[str, Any]:
-    return {paths.ENV_ARGUMENTS: {"slippery": slippery}, paths.TIME_LIMIT: LAKE_STEPS}
+    return {paths.ENV_ARGUMENTS: {"size": 4, "slippery": slippery}, paths.TIME_LIMIT: LAKE_STEPS}
 
 
 WORLDS = (
-    World("deep-sea", "Deep Sea 10 x 10", "deep-sea", (500, 1000, 2000), 1, {paths.SIZE: 10}),
-    World("lake", "FrozenLake 8 x 8", LAKE, (1000, 3000), 1, _lake(False)),
-    World("slippery", "FrozenLake 8 x 8, slippery", LAKE, (3000, 10_000), 20, _lake(True)),
+    World(
+        "deep-sea",
+        "Deep Sea 10 x 10",
+        "deep-sea",
+        (40, 160),
+        1,
+        {paths.SIZE: 10, UNSEEN: 1.0},
+        steps=1000,
+        kept=160,
+        agents={"e-az": SMALL, "e-mz": SMALL_MODEL},
+    ),
+    World("lake", "FrozenLake 4 x 4", LAKE, (40, 160), 1, _lake(False), steps=600, kept=160),
+    World("slippery", "FrozenLake 4 x 4, slippery", LAKE, (100, 400), 200, _lake(True), steps=1000, kept=400),
 )
-OFFLINE_STEPS = 2_000
-"""Of the schedule: 200 iterations of 20 updates in Deep Sea."""
+OFFLINE_STEPS = 1_500
+"""Of the schedule: 150 iterations of 10 updates."""
 
 
 def analyse(groups: Sequence[RunGroup]) -> Tables:
     offline = [group for group in groups if group.spec.offline is not None]
-    seeds = [row for group in offline for row in _seeds(group)]
+    alike: dict[tuple[str, str], list[RunGroup]] = {}
+    for group in offline:
+        alike.setdefault((_world(group).name, group.spec.agent), []).append(group)
+    seeds = [row for groups in alike.values() for row in _evaluated(groups)]
     return {
         "data": _data_table(offline),
         "seeds": seeds,
@@ -78,7 +116,7 @@ def analyse(groups: Sequence[RunGroup]) -> Tables:
 
 def draw(tables: Tables) -> Figure:
     """Draws the mean return by the betas of Reanalyse and of evaluation, for each world and number of transitions."""
-    learned = where(tables["learned"], weight=WEIGHTS[0])
+    learned = where(tables["learned"], weight=0.0)
     panels = list(dict.fromkeys((row["world"], row["agent"], row["transitions"]) for row in learned))
     columns = 4
     height = -(-len(panels) // columns)
@@ -114,17 +152,17 @@ class Played(Replaceable):
     """What evaluation episodes did [E], and the search at the first of their states."""
 
     episode_return: Float[Array, "E"]
-    unseen: Float[Array, "E"]  # steps that the dataset does not have
-    value: Float[Array, "E"]
-    value_std: Float[Array, "E"]
+    unseen_steps: Float[Array, "E"]  # that the dataset does not have
+    start_value: Float[Array, "E"]
+    start_std: Float[Array, "E"]
 
 
 def play(learner: OfflineLearner, state: TrainState, key: Key, *, episodes: int, beta: float) -> Played:
-    """Plays episodes of one seed as evaluation does."""
-    env = learner.env(state.env_params)
-    policy = learner.policy(state, beta=beta)
+    """Plays episodes of one seed, by what evaluation does in each state: one search of it."""
+    env: Any = learner.env(state.env_params)
     counts = pair_counts(learner, state)
-    start_key, search_key, steps_key = jax.random.split(key, 3)
+    start_key, search_key, policy_key, steps_key = jax.random.split(key, 4)
+    table = learner.policy(state, beta=beta)(policy_key, all_states(env))
     start = jax.vmap(env.init)(jax.random.split(start_key, episodes))
     summary = learner.search(state, search_key, start, beta=beta).search_tree.summary()
 
@@ -132,10 +170,10 @@ def play(learner: OfflineLearner, state: TrainState, key: Key, *, episodes: int,
         carry: tuple[PyTree, Bool[Array, "E"], Float[Array, "E"], Float[Array, "E"]], key: Key
     ) -> tuple[tuple[PyTree, Bool[Array, "E"], Float[Array, "E"], Float[Array, "E"]], None]:
         states, over, total, unseen = carry
-        act_key, step_key = jax.random.split(key)
-        actions = policy(act_key, states)
-        new = counts[jax.vmap(env.index)(states), actions] == 0
-        after, outcome = jax.vmap(env.step)(states, actions, jax.random.split(step_key, episodes))
+        index = jax.vmap(env.index)(states)
+        actions = table.at[index].get(mode="clip")
+        new = counts.at[index, actions].get(mode="clip") == 0
+        after, outcome = jax.vmap(env.step)(states, actions, jax.random.split(key, episodes))
         total = total + jnp.where(over, 0.0, outcome.reward)
         unseen = unseen + (new & ~over)
         states = jax.vmap(tree_where)(over, states, after)
@@ -187,30 +225,33 @@ def best_within(env: FiniteEnvironment[Any], allowed: Bool[np.ndarray, "N A"], m
     return float(values[int(env.index(env.init(jax.random.key(0))))])
 
 
-def _seeds(group: RunGroup) -> list[TableRow]:
-    """Evaluates every seed of a group, with each beta."""
-    world, shown = _world(group), _shown(group)
-    rows: list[TableRow] = []
-    for folder in group.folders:
-        learner, state = _restored(folder)
-        for beta in BETAS:
-            keys = jax.random.split(jax.random.key(1), len(folder.config().seeds))
-            one = functools.partial(play, learner, episodes=world.episodes, beta=beta)
-            played = jax.device_get(jax.jit(jax.vmap(one))(state, keys))
-            for row, seed in enumerate(folder.config().seeds):
-                means = {name: round(float(values[row].mean()), 5) for name, values in vars(played).items()}
-                rows.append(
-                    {
-                        **shown,
-                        "evaluation": beta,
-                        "seed": seed,
-                        "return": means["episode_return"],
-                        "unseen_steps": means["unseen"],
-                        "start_value": means["value"],
-                        "start_std": means["value_std"],
-                    }
-                )
-    return rows
+def _evaluated(groups: Sequence[RunGroup]) -> list[TableRow]:
+    """Evaluates every seed of groups of one world and agent, with each beta.
+
+    Evaluation is the same for all of them, so that one program serves them all.
+    """
+    folders = [(group, folder) for group in groups for folder in group.folders]
+    restored = [_restored(folder) for _, folder in folders]
+    learner, episodes = restored[0][0], _world(groups[0]).episodes
+    of_runs = [(_shown(group), seed) for group, folder in folders for seed in folder.config().seeds]
+    states = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *(state for _, state in restored))
+
+    def evaluate(beta: Float[Array, ""], state: TrainState) -> Played:
+        return play(learner, state, jax.random.key(1), episodes=episodes, beta=beta)
+
+    program = jax.jit(jax.vmap(jax.vmap(evaluate, in_axes=(None, 0)), in_axes=(0, None)))
+    played = jax.device_get(program(jnp.array(BETAS), states))
+    means = {name: np.asarray(values).mean(axis=-1).round(5) for name, values in vars(played).items()}
+    return [
+        {
+            **shown,
+            "evaluation": beta,
+            "seed": seed,
+            **{name: float(values[at, row]) for name, values in means.items()},
+        }
+        for row, (shown, seed) in enumerate(of_runs)
+        for at, beta in enumerate(BETAS)
+    ]
 
 
 def _data_table(groups: Sequence[RunGroup]) -> list[TableRow]:
@@ -255,7 +296,7 @@ def _data_row(group: RunGroup) -> TableRow:
 
 def _learned(rows: Table) -> TableRow:
     """Summarises the seeds of one row of the table."""
-    returns = describe(np.array(column(rows, "return")))
+    returns = describe(np.array(column(rows, "episode_return")))
     names = ("world", "label", "agent", "transitions", "reanalyse", "weight", "evaluation")
     means = {
         name: round(float(np.mean(column(rows, name))), 4)
@@ -314,8 +355,10 @@ def _data_spec(world: World) -> RunSpec:
         paper_preset="default",
         changes={
             **world.settings,
-            paths.STEPS: max(world.sizes),
-            paths.EVALUATION_INTERVAL: max(world.sizes),
+            **SMALL,
+            paths.STEPS: world.steps,
+            paths.EVALUATION_INTERVAL: world.steps,
+            paths.CAPACITY: world.kept,
         },
         seeds_per_run={"cpu": SEEDS, "gpu": SEEDS},
     )
@@ -335,6 +378,7 @@ def _offline_spec(world: World, agent: str, transitions: int, beta: float, weigh
             paths.STEPS: OFFLINE_STEPS,
             paths.EVALUATION_INTERVAL: OFFLINE_STEPS,
             paths.OFFLINE_STEPS: transitions,
+            paths.CAPACITY: world.kept,
             paths.TARGET_BETA: beta,
             paths.UNCERTAINTY_WEIGHT: weight,
         },
@@ -350,8 +394,8 @@ SPECS = (
         for world in WORLDS
         for agent in world.agents
         for transitions in world.sizes
-        for beta in BETAS
-        for weight in WEIGHTS
+        for weight, betas in ((0.0, BETAS), (WEIGHT, WEIGHTED))
+        for beta in betas
     ),
 )
 
@@ -359,7 +403,7 @@ EXPERIMENT = Experiment(
     name="careful",
     title="careful agents, trained offline",
     specs=SPECS,
-    smoke=("lake-data", "lake-e-az-1000-beta--1-weight-0", "lake-e-az-1000-beta-0-weight-2"),
+    smoke=("lake-data", "lake-e-az-160-beta--1-weight-0", "lake-e-az-160-beta-0-weight-4"),
     analyse=analyse,
     draw=draw,
     shown={"data": (), "learned": ()},

@@ -1,6 +1,6 @@
 """All tables of pages, by the names that stand in the pages."""
 
-from benchmarks.pages import besides, figure_1, figure_2, figures_3_to_5, summary
+from benchmarks.pages import besides, careful, figure_1, figure_2, figures_3_to_5, summary
 from benchmarks.pages.page import Makers
 
 TABLES: Makers = {
@@ -8,5 +8,6 @@ TABLES: Makers = {
     **figure_2.TABLES,
     **figures_3_to_5.TABLES,
     **besides.TABLES,
+    **careful.TABLES,
     **summary.TABLES,
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Bool, PyTree
 
 from emcts.runs.checkpoints import Checkpoints, StoredArrays
 from emcts.runs.config import Config, flat, plain
@@ -34,16 +34,19 @@ class Source:
     @property
     def steps(self) -> int:
         """The number of transitions of each seed."""
-        num_envs = self.stored.arrays[f"{TRANSITIONS}.action"].shape[2]
-        return int(self.stored.arrays[f"{REPLAY}.filled"][0]) * num_envs
+        return int(self._stored[0].sum())
+
+    @property
+    def _stored(self) -> Bool[np.ndarray, "S T E"]:
+        """Which places of the replay have a transition: any but those have priority 0."""
+        return self.stored.arrays[f"{REPLAY}.priorities"] > 0
 
     def dataset(self, seed: int, like: StoredTransition, steps: int | None) -> Dataset:
         """Returns the transitions of a seed, laid out for a replay like [S, T, E, ...]."""
-        row, arrays = self.seeds.index(seed), self.stored.arrays
+        row, cursors = self.seeds.index(seed), self.stored.arrays[f"{REPLAY}.cursor"]
         leaves = [_of_leaf(self, leaf.path, leaf.shape[3:], leaf.dtype)[row] for leaf in describe(like, "")]
         ring = jax.tree.unflatten(jax.tree.structure(like), leaves)
-        cursor, filled = (int(arrays[f"{REPLAY}.{name}"][row]) for name in ("cursor", "filled"))
-        return laid_out(in_order(ring, cursor, filled, steps), like.action.shape[2])
+        return laid_out(in_order(ring, self._stored[row], int(cursors[row]), steps), like.action.shape[2])
 
 
 def refuse_without_dataset(agent: str, settings: Any) -> None:
@@ -119,9 +122,10 @@ def _open(config: Config) -> Source:
     stored = Checkpoints(folder.checkpoints).arrays((REPLAY, PARAMS))
     if stored is None:
         raise ValueError(f"{path} has no checkpoint that can be read: continue it with `emcts resume {path}`")
-    if not stored.arrays[f"{REPLAY}.filled"].any():
+    found = Source(path, source.seeds, stored)
+    if not found.steps:
         raise ValueError(f"the replay of {path} is empty: continue it with `emcts resume {path}`")
-    return Source(path, source.seeds, stored)
+    return found
 
 
 def _of_leaf(source: Source, name: str, shape: tuple[int, ...], dtype: str) -> np.ndarray:

@@ -25,25 +25,27 @@ class Dataset(Replaceable):
     valid: Bool[Array | np.ndarray, "L E"]
 
 
-def in_order(ring: StoredTransition, cursor: int, filled: int, steps: int | None = None) -> StoredTransition:
-    """Returns the first transitions of a ring [T, E, ...], one parallel episode after the other, [N, ...].
+def in_order(
+    ring: StoredTransition, stored: Bool[np.ndarray, "T E"], cursor: int, steps: int | None = None
+) -> StoredTransition:
+    """Returns the first stored transitions of a ring [T, E, ...], one parallel episode after the other, [N, ...].
 
-    The first are the oldest: parallel episodes step one after the other, so that they share them evenly.
+    The first are the oldest. Parallel episodes step one after the other, so that they share them evenly.
     """
-    rows, num_envs = ring.action.shape
-    stored = filled * num_envs
-    steps = stored if steps is None else steps
-    if not 1 <= steps <= stored:
+    rows, num_envs = stored.shape
+    total = int(stored.sum())
+    steps = total if steps is None else steps
+    if not 1 <= steps <= total:
         raise ValueError(
-            f"offline_steps is {steps:,}, and the replay holds {stored:,} transitions: give fewer"
+            f"offline_steps is {steps:,}, and the replay holds {total:,} transitions: give fewer"
         )
-    time = (cursor - filled + np.arange(filled)) % rows
-    lengths = [len(range(env, steps, num_envs)) for env in range(num_envs)]
-    parts = [
-        _cut_off(jax.tree.map(lambda leaf, env=env, length=length: leaf[time[:length], env], ring))
-        for env, length in enumerate(lengths)
-        if length
-    ]
+    time = (cursor + np.arange(rows)) % rows
+    there = stored[time]
+    chosen = there & (np.cumsum(there).reshape(there.shape) <= steps)
+    parts = []
+    for env in range(num_envs):
+        if len(places := time[chosen[:, env]]):
+            parts.append(_cut_off(jax.tree.map(lambda leaf, env=env, at=places: leaf[at, env], ring)))
     return _joined(parts)
 
 

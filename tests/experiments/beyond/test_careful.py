@@ -38,7 +38,7 @@ def test_every_dataset_has_every_beta_and_a_run_that_acts() -> None:
                 for spec in of_data
                 if spec.changes[paths.UNCERTAINTY_WEIGHT] == 0
             ]
-            assert plain == list(BETAS)
+            assert plain == list(BETAS) * len(world.agents)
             assert all(SPECS[spec.offline].agent == "e-az" for spec in of_data if spec.offline)
             assert size <= world.kept
     assert set(EXPERIMENT.smoke) <= set(SPECS)

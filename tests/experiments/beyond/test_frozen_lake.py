@@ -1,6 +1,7 @@
 """The lake of the experiment is Gymnasium's."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -29,7 +30,7 @@ def test_it_follows_the_rules_and_its_numbers_come_back() -> None:
     lake = FrozenLake(4)
     check(lake)
     for index in range(lake.num_states):
-        assert int(lake.index(lake.state_at(np.int32(index)))) == index
+        assert int(lake.index(lake.state_at(jnp.int32(index)))) == index
     with pytest.raises(ValueError, match="give 4 or 8"):
         FrozenLake(5)
 

@@ -79,7 +79,9 @@ class World:
 
 
 def _lake(slippery: bool) -> dict[str, Any]:
-    return {paths.ENV_ARGUMENTS: {"size": 4, "slippery": slippery}, paths.TIME_LIMIT: LAKE_STEPS}
+    arguments = {"size": 4, "slippery": slippery}
+    named = {f"{paths.ENV_ARGUMENTS}.{name}": value for name, value in arguments.items()}
+    return {**named, paths.TIME_LIMIT: LAKE_STEPS}
 
 
 WORLDS = (

@@ -120,9 +120,9 @@ def draw(tables: Tables) -> Figure:
     """Draws the mean return by the betas of Reanalyse and of evaluation, for each world and number of transitions."""
     learned = where(tables["learned"], weight=0.0)
     panels = list(dict.fromkeys((row["world"], row["agent"], row["transitions"]) for row in learned))
-    columns = 4
+    columns = min(4, len(panels))
     height = -(-len(panels) // columns)
-    figure = Figure(figsize=(9.5, 2.6 * height), layout="constrained")
+    figure = Figure(figsize=(2.6 * columns, 2.7 * height), layout="constrained")
     axes = np.atleast_1d(figure.subplots(height, columns, squeeze=False)).reshape(-1)
     for axis, (world, agent, transitions) in zip(axes, panels, strict=False):
         rows = [
@@ -138,7 +138,13 @@ def draw(tables: Tables) -> Figure:
         axis.imshow(grid, vmin=0, vmax=1, cmap="viridis", origin="lower")
         for (y, x), value in np.ndenumerate(grid):
             axis.text(
-                x, y, f"{value:.2f}", ha="center", va="center", color="w" if value < 0.6 else "k", fontsize=7
+                x,
+                y,
+                f"{round(value, 2) + 0.0:.2f}",
+                ha="center",
+                va="center",
+                color="w" if value < 0.6 else "k",
+                fontsize=7,
             )
         axis.set_xticks(range(len(reanalyse)), [f"{beta:g}" for beta in reanalyse])
         axis.set_yticks(range(len(evaluation)), [f"{beta:g}" for beta in evaluation])

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from benchmarks.pages.page import TextTable
-from benchmarks.pages.stored import figure, row_of
+from benchmarks.pages.stored import figure
 from benchmarks.pages.texts import count, decimal
 from emcts.experiments.analysis.tables import TableRow, number, where
 
@@ -40,30 +40,38 @@ def unseen() -> TextTable:
     return _by_betas(lambda row: decimal(row["unseen_steps"]))
 
 
-def stds() -> TextTable:
-    """The value of the first state, and its std, as the search of evaluation with beta 0 finds them."""
+def inside() -> TextTable:
+    """What the search of evaluation finds in the states of an episode."""
     rows = []
-    for row in where(figure(NAME)["learned"], evaluation=0.0, weight=0.0):
-        named = [*_names(row), f"{number(row['reanalyse']):g}"]
-        rows.append([*named, decimal(row["start_value"]), decimal(row["start_std"], 1)])
-    header = ["world", "agent", "transitions", "beta of Reanalyse"]
-    return TextTable([*header, "value of the first state", "its std"], rows)
+    for row in figure(NAME)["inside"]:
+        cells = [
+            ""
+            if row[f"{kind}_q"] is None
+            else f"{decimal(row[f'{kind}_q'], 3)} ± {decimal(row[f'{kind}_std'])}"
+            for kind in ("tried", "untried")
+        ]
+        rows.append([f"{number(row['reanalyse']):g}", count(row["step"]), *cells, str(row["takes"])])
+    header = ["beta of Reanalyse", "step", "q and std, tried in the data", "q and std, not tried"]
+    return TextTable([*header, "takes one that was"], rows)
 
 
 def weights() -> TextTable:
-    """The same returns with and without losses weighted by uncertainty, evaluated with beta 0."""
-    learned = where(figure(NAME)["learned"], evaluation=0.0)
+    """The same returns with and without losses weighted by uncertainty."""
+    learned = figure(NAME)["learned"]
     rows = []
     for row in learned:
-        if not row["weight"]:
+        if not row["weight"] or row["evaluation"] not in (-1.0, 0.0):
             continue
-        same = {name: row[name] for name in ("world", "agent", "transitions", "reanalyse")}
-        plain = row_of(learned, weight=0.0, **same)  # type: ignore[arg-type]
+        same = ("world", "agent", "transitions", "reanalyse", "evaluation")
+        (plain,) = [
+            one for one in learned if not one["weight"] and all(one[name] == row[name] for name in same)
+        ]
+        betas = [f"{number(row[name]):g}" for name in ("reanalyse", "evaluation")]
         cells = [
             f"{decimal(one['return'])} ± {decimal(one['return_standard_error'])}" for one in (plain, row)
         ]
-        rows.append([*_names(row), f"{number(row['reanalyse']):g}", *cells])
-    header = ["world", "agent", "transitions", "beta of Reanalyse"]
+        rows.append([*_names(row), *betas, *cells])
+    header = ["world", "agent", "transitions", "beta of Reanalyse", "beta of evaluation"]
     return TextTable([*header, "return, all losses alike", "return, weighted"], rows)
 
 
@@ -89,6 +97,6 @@ TABLES = {
     "careful-data": data,
     "careful-returns": returns,
     "careful-unseen": unseen,
-    "careful-stds": stds,
+    "careful-inside": inside,
     "careful-weights": weights,
 }

@@ -99,6 +99,8 @@ WORLDS = (
     World("lake", "FrozenLake 4 x 4", LAKE, (40, 160), 1, _lake(False), steps=600, kept=160),
     World("slippery", "FrozenLake 4 x 4, slippery", LAKE, (100, 400), 200, _lake(True), steps=1000, kept=400),
 )
+INSIDE = ("deep-sea-e-az-40-beta-0-weight-0", "deep-sea-e-az-40-beta--1-weight-0")
+"""Rows whose first seed is looked into, state by state."""
 OFFLINE_STEPS = 1_500
 """Of the schedule: 150 iterations of 10 updates."""
 
@@ -113,6 +115,7 @@ def analyse(groups: Sequence[RunGroup]) -> Tables:
         "data": _data_table(offline),
         "seeds": seeds,
         "learned": [_learned(rows) for rows in _alike(seeds)],
+        "inside": [row for group in offline if group.spec.name in INSIDE for row in _inside(group)],
     }
 
 
@@ -260,6 +263,31 @@ def _evaluated(groups: Sequence[RunGroup]) -> list[TableRow]:
         for row, (shown, seed) in enumerate(of_runs)
         for at, beta in enumerate(BETAS)
     ]
+
+
+def _inside(group: RunGroup) -> list[TableRow]:
+    """Searches the states of an episode of the first seed: the best tried action, and the best untried one."""
+    learner, states = _restored(group.folders[0])
+    state = jax.tree.map(lambda leaf: leaf[0], states)
+    env: Any = learner.env(state.env_params)
+    counts = np.asarray(pair_counts(learner, state))
+    search = jax.jit(lambda key, now: learner.search(state, key, now, beta=0.0))
+    now, rows = env.init(jax.random.key(0)), []
+    for step in range(env.steps_left(now).item()):
+        out = search(jax.random.key(step), jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], now))
+        summary, action = out.search_tree.summary(), out.action[0]
+        row: dict[str, Any] = {**_shown(group), "seed": group.folders[0].config().seeds[0], "step": step}
+        tried = counts[int(env.index(now))] > 0
+        row["takes"] = "tried" if tried[int(action)] else "untried"
+        for name, chosen in (("tried", tried), ("untried", ~tried)):
+            qvalues = np.where(chosen, np.asarray(summary.qvalues[0]), -np.inf)
+            best = int(qvalues.argmax())
+            std = float(summary.qvalues_std[0, best])
+            row[f"{name}_q"] = round(float(qvalues[best]), 4) if chosen.any() else None
+            row[f"{name}_std"] = round(std, 4) if chosen.any() else None
+        rows.append(row)
+        now, _ = env.step(now, action, jax.random.key(step))
+    return rows
 
 
 def _data_table(groups: Sequence[RunGroup]) -> list[TableRow]:

@@ -20,7 +20,7 @@ from emcts.agents.catalogue import Registered
 from emcts.agents.env_objects import catalogue_of_run, name_env
 from emcts.agents.trained import TrainedAgent, of_seed
 from emcts.envs.references import is_reference
-from emcts.experiments.setting_paths import STEPS
+from emcts.experiments.setting_paths import OFFLINE, STEPS
 from emcts.experiments.setting_values import full_path, parse_setting, setting_types
 from emcts.models.encoders import MakeEncoder
 from emcts.registry import lookup
@@ -41,6 +41,7 @@ from emcts.runs.logging.artifacts import ArtifactLine
 from emcts.runs.logging.display import Display, display_for
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS, check_loggers
 from emcts.runs.logging.metrics import MetricsLine
+from emcts.runs.offline import refuse_without_dataset, resolve_offline
 from emcts.runs.provenance import provenance
 from emcts.runs.summary import RunSummary
 from emcts.training.devices import DeviceLayout
@@ -82,6 +83,7 @@ def train(
     out: str | Path | None = None,
     time_limit: int | None = None,
     preset: str | None = None,
+    offline: str | Path | None = None,
     settings: Mapping[str, object] | None = None,
     encoder: MakeEncoder | None = None,
     devices: str = "",
@@ -100,6 +102,8 @@ def train(
         out: the folder of the run; left out, the next free one in `runs`.
         time_limit: steps after which an episode is truncated.
         preset: the name of the settings to start from; left out, the environment's default.
+        offline: the folder of another run of the same environment, from whose replay the agent learns without acting
+            (docs/guides/offline.md).
         settings: settings by dotted path, such as `{"search.simulations": 32}`.
         encoder: makes a module of your own for what is observed (docs/guides/networks.md).
         devices: `SEEDSxDATA`, such as `4x2`; left out, all devices that fit.
@@ -119,9 +123,14 @@ def train(
         chosen = dataclasses.replace(chosen, env=named.options)
     elif time_limit is not None:
         raise ValueError(f"time_limit={time_limit}: {environment} ends its episodes itself, leave it out")
-    chosen = _with_changes(chosen, {**(settings or {}), **_dotted(more_settings)}, steps)
+    changes = {**(settings or {}), **_dotted(more_settings)}
+    if offline is not None:
+        refuse_without_dataset(agent, chosen)
+        changes[OFFLINE] = str(offline)
+    chosen = _with_changes(chosen, changes, steps)
     chosen = catalogue.resolve(environment, agent, chosen)
     config = Config(environment, agent, preset, _seeds(seeds), plain(chosen), checkpoints)
+    config, chosen = resolve_offline(config, chosen)
     trainer = _placed(catalogue.trainer(environment, agent, chosen, config.seeds), devices)
     check_loggers(loggers)
     command = f"emcts.train({environment!r}, agent={agent!r}, seeds={list(config.seeds)})"

@@ -121,6 +121,7 @@ BEFORE: dict[str, Callable[[Path], Names]] = {
     "docs/guides/inspector.md": _search,
     "docs/guides/networks.md": _corridor,
     "docs/guides/novelty-in-your-own-loop.md": _novelty,
+    "docs/guides/offline.md": _nothing,
     "docs/guides/own-environment.md": _corridor,
     "docs/guides/run-folder.md": _run,
     "docs/guides/stochastic-environments.md": _nothing,

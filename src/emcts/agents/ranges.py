@@ -41,6 +41,7 @@ COUNT = Range(1)
 LEARNING_RATE = Range(0, 1)  # of Adam, which moves each weight by about as much in an update
 RANGES: Mapping[str, Range] = {
     "steps": COUNT,
+    "offline_steps": COUNT,
     "discount": FRACTION,
     "return_range": POSITIVE,
     "search.simulations": COUNT,

@@ -281,6 +281,10 @@ class Settings(Generic[EnvT, ModelT]):
     optimiser: OptimiserSettings = OptimiserSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
+    offline: str | None = None
+    """folder of another run, whose replay the agent learns from without acting; left out, it acts"""
+    offline_steps: int | None = None
+    """number of the first transitions of that replay to learn from; left out, all"""
 
     def with_table_bits(self) -> "Settings[EnvT, ModelT]":
         """Returns the settings with a size of the hash table, if there is one: a longer run keeps it."""

@@ -1,6 +1,7 @@
 """Plans and trains the runs of a sweep, for the commands `sweep` and `reproduce`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich import box
@@ -8,7 +9,13 @@ from rich.console import Console
 from rich.table import Table
 
 from emcts.experiments.executors import make_executor
-from emcts.experiments.executors.executor import ExecutorOptions, LoadCatalogue, SweepRequest, SweepResult
+from emcts.experiments.executors.executor import (
+    Executor,
+    ExecutorOptions,
+    LoadCatalogue,
+    SweepRequest,
+    SweepResult,
+)
 from emcts.experiments.sweeps.job import Job, jobs
 from emcts.experiments.sweeps.plan import PlannedRun, StoredSpeed, measure_speed, plan
 from emcts.experiments.sweeps.run_spec import RunSpec
@@ -49,12 +56,23 @@ def train_specs(
             for note in _notes(planned, device):
                 console.print(note, markup=False, highlight=False, soft_wrap=True)
             return None
-        result = executor.run(SweepRequest(planned, load, console, command, options.loggers))
+        result = _in_order(executor, planned, SweepRequest([], load, console, command, options.loggers))
     for run, problem in result.problems.items():
         console.print(f"{run}: {problem}", markup=False, highlight=False, soft_wrap=True)
     if result.stopped is not None:
         console.print("the same command continues the sweep", markup=False)
         raise SystemExit(result.stopped)
+    return result
+
+
+def _in_order(executor: Executor, planned: Sequence[PlannedRun], request: SweepRequest) -> SweepResult:
+    """Trains the runs that act before those that learn from the replays of others."""
+    result = SweepResult()
+    for offline in (False, True):
+        chosen = [one for one in planned if (one.job.spec.offline is not None) == offline]
+        if chosen and result.stopped is None:
+            part = executor.run(replace(request, planned=chosen))
+            result = SweepResult({**result.problems, **part.problems}, part.stopped)
     return result
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from tyro.conf import Positional
 
 from emcts.agents import catalogue as installed_agents
 from emcts.cli.execution import train_specs
+from emcts.envs.references import is_reference
 from emcts.experiments.analysis.tables import Cell, Results, Table, stored_results
 from emcts.experiments.beyond import EXPERIMENTS as BEYOND
 from emcts.experiments.executors.executor import ExecutorOptions, LoadCatalogue
@@ -114,7 +116,15 @@ class ReproduceOptions:
 
 def main(arguments: Sequence[str]) -> None:
     options = tyro.cli(ReproduceOptions, prog="emcts reproduce", args=arguments)
-    reproduce(options, shlex.join(["emcts", "reproduce", *arguments]), installed_agents.installed)
+    reproduce(options, shlex.join(["emcts", "reproduce", *arguments]), _loader(options.name))
+
+
+def _loader(name: str) -> LoadCatalogue:
+    """Returns a function that loads the catalogue, with the environments of an experiment that are code of its own."""
+    chosen = {**EXPERIMENTS, **BEYOND}.get(name)
+    specs = () if chosen is None else chosen.specs
+    named = tuple(sorted({spec.environment for spec in specs if is_reference(spec.environment)}))
+    return partial(installed_agents.installed, named) if named else installed_agents.installed
 
 
 def reproduce(options: ReproduceOptions, command: str, load: LoadCatalogue) -> None:

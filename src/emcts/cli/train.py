@@ -34,6 +34,7 @@ from emcts.runs.folder import Folder
 from emcts.runs.logging.display import display_for, duration
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS, LOGGERS, check_loggers
 from emcts.runs.logging.metrics import LatestMetrics, is_solved
+from emcts.runs.offline import refuse_without_dataset, resolve_offline
 from emcts.runs.provenance import provenance
 from emcts.training.catalogue import Catalogue
 from emcts.training.progress import Trainer
@@ -122,10 +123,13 @@ def train(arguments: Sequence[str], catalogue: Catalogue) -> None:
     """Parses environment, agent and preset, then every other option with the preset's values as defaults."""
     environment, agent, preset, rest = _choose(arguments, catalogue)
     defaults = catalogue.settings(environment, agent, preset)
+    if any(argument.split("=")[0] == "--offline" for argument in rest):
+        refuse_without_dataset(agent, defaults)
     prog = f"emcts train {environment} --agent {agent}"
     options, settings = parse_settings(TrainOptions(), defaults, environment, rest, prog)
     settings = catalogue.resolve(environment, agent, settings)
     config = Config(environment, agent, preset, options.all_seeds(), plain(settings), options.schedule())
+    config, settings = resolve_offline(config, settings)
     trainer = options.place(catalogue.trainer(environment, agent, settings, config.seeds))
     check_loggers(options.loggers)
     stop = options.stop(settings)

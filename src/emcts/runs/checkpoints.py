@@ -96,6 +96,14 @@ class Restored:
 
 
 @dataclass(frozen=True)
+class StoredArrays:
+    """Some arrays of a state, by their names without the `state` they begin with."""
+
+    env_steps: int
+    arrays: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
 class Checkpoints:
     """Keeps the last `keep` checkpoints, and the one of highest score."""
 
@@ -161,6 +169,19 @@ class Checkpoints:
                 f"no checkpoint in {self.folder} can be read: {'; '.join(damaged)}. Copy one back from a backup, "
                 "or start another run with the settings in config.json"
             )
+        return None
+
+    def arrays(self, parts: tuple[str, ...]) -> StoredArrays | None:
+        """Returns the arrays of the newest intact state whose names begin with one of the parts; None if there is none.
+
+        Nothing is compared with a state: whoever reads them checks names, shapes and types.
+        """
+        for env_steps in self.steps()[::-1]:
+            try:
+                found = _read_some(self.path(env_steps), tuple(STATE + part for part in parts))
+            except Damaged:
+                continue
+            return StoredArrays(env_steps, found)
         return None
 
     def identity(self) -> RunIdentity | None:
@@ -264,6 +285,20 @@ def _read(path: Path, state: Template, chunk: Callable[[], Template] | None) -> 
             for name, (template, found) in wanted.items()
         }
     return trees[STATE], trees.get(CHUNK)
+
+
+def _read_some(path: Path, beginnings: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Reads all arrays, since orbax reads a tree as a whole, and keeps some."""
+    with _damage(path):
+        manifest = _manifest(path)
+        _check_sums(path, manifest["files"])
+        leaves = manifest["leaves"]
+        arrays = zip(leaves, _read_arrays(path / "arrays", leaves), strict=True)
+        return {
+            leaf["path"].removeprefix(STATE): array
+            for leaf, array in arrays
+            if leaf["path"].startswith(beginnings)
+        }
 
 
 @contextmanager

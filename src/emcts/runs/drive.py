@@ -19,6 +19,7 @@ from emcts.runs.logging.display import Clock, Display
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS
 from emcts.runs.logging.metrics import LatestMetrics, mean, new_warnings
 from emcts.runs.logging.run_writer import NullRunWriter, RunWriter
+from emcts.runs.offline import first_state
 from emcts.runs.pacing import PieceLength, SaveTimer
 from emcts.runs.process_group import Interruption
 from emcts.runs.provenance import provenance
@@ -230,7 +231,7 @@ def _restore_or_init(
         chunk=lambda: Template(jax.eval_shape(trainer.begin_chunk), trainer.chunk_shardings),
     )
     if restored is None:
-        return Position(trainer.init(), 0)
+        return Position(first_state(trainer, config), 0)
     for problem in restored.damaged:
         message(f"warning: {problem}; using an older checkpoint")
     message(f"resumes from step {restored.env_steps:,}")

@@ -4,9 +4,10 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar, runtime_checkable
 
-from jaxtyping import Array, Bool, Float, PyTree, Shaped
+from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
 from emcts.training.data_parallel import DataParallel
+from emcts.training.dataset import Dataset
 from emcts.training.env_factory import EnvFactory
 from emcts.training.evaluation import POSITIVE_REWARD, EvaluationResult, Policy, SolvedFraction, Success
 from emcts.training.log import TrainingLog
@@ -180,6 +181,17 @@ class Learner(Protocol[StateT]):
 
     def table_occupancy(self, state: StateT) -> Float[Array, ""] | None:
         """Returns the used fraction of the hash table; None if there is none."""
+
+
+@runtime_checkable
+class LearnsFromDataset(Learner[StateT], Protocol[StateT]):
+    """An agent that does not act: it learns from the transitions of a dataset, and `act` changes nothing."""
+
+    def fill(self, state: StateT, dataset: Dataset) -> StateT:
+        """Returns a state that `init` made with the dataset in it, as if these steps had been taken."""
+
+    def dataset_steps(self, state: StateT) -> Int[Array, ""]:
+        """Returns the number of transitions that it learns from."""
 
 
 def check_positive(config: object, what: str, *names: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Shaped
+from jaxtyping import Array, Float, Int, Shaped
 
 from emcts.counter import NEVER, Counter
 from emcts.envs.base import ArtifactEnvironment
@@ -23,6 +23,7 @@ class SeedCounts(Replaceable):
     discovered: Shaped[Array, "..."] | None  # states
     table_occupancy: Float[Array, "..."] | None
     log: TrainingLog
+    dataset_steps: Int[Array, "..."] | None = None  # that it learns from; None if it acts
 
 
 @record
@@ -95,6 +96,7 @@ class Reporter:
             "clipped_targets": None if update.clipped_targets is None else _mean(update.clipped_targets),
             "states_discovered": counts.discovered,
             "table_occupancy": counts.table_occupancy,
+            "dataset_steps": counts.dataset_steps,
             **{
                 f"simulator_steps_{what}": np.full(len(self.seeds), steps)
                 for what, steps in self.simulator_steps(*_steps(log)).items()

@@ -20,9 +20,10 @@ from jaxtyping import Array, Bool, Float, Int32, PyTree, UInt32
 from emcts.counter import Counter
 from emcts.envs.base import is_on_host, simulator_errors
 from emcts.training.data_parallel import AXIS, DataParallel
+from emcts.training.dataset import Dataset
 from emcts.training.devices import SEEDS, DeviceLayout, best_layout
 from emcts.training.evaluation import POSITIVE_REWARD, episodes_solved
-from emcts.training.learner import Learner, Maps, RolloutStats, StateT, UpdateStats
+from emcts.training.learner import Learner, LearnsFromDataset, Maps, RolloutStats, StateT, UpdateStats
 from emcts.training.log import TrainingLog, evaluation_keys, first_time
 from emcts.training.loop import Metrics, empty_metrics, iteration, run_iterations
 from emcts.training.progress import Piece, Progress, next_report
@@ -81,6 +82,13 @@ class SeedTrainer(Generic[StateT]):
         stacked = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *params)
         with simulator_errors(self.learner.env_factory.example):
             return self._init(np.array(self.seeds, np.uint32), stacked)
+
+    def fill(self, state: StateT, datasets: Dataset) -> StateT:
+        """Returns the first state of agents that learn from datasets, [S, ...]: one for each seed."""
+        learner = self.learner
+        if not isinstance(learner, LearnsFromDataset):
+            raise ValueError("this agent acts, and learns from no dataset")
+        return jax.jit(jax.vmap(learner.fill), out_shardings=self.shardings)(state, datasets)
 
     def compilations(self, state: StateT) -> Mapping[str, Callable[[], Compiled]]:
         def training() -> Compiled:
@@ -380,7 +388,8 @@ class SeedTrainer(Generic[StateT]):
 
     def _count_one(self, state: StateT) -> SeedCounts:
         learner = self._sharded
-        return SeedCounts(learner.states_discovered(state), learner.table_occupancy(state), state.log)
+        stored = learner.dataset_steps(state) if isinstance(learner, LearnsFromDataset) else None
+        return SeedCounts(learner.states_discovered(state), learner.table_occupancy(state), state.log, stored)
 
 
 def _seeds_first(metrics: Metrics) -> tuple[RolloutStats, UpdateStats]:

@@ -103,6 +103,10 @@ class Agent:
                 f"replay of {self.replay.capacity} steps holds {self.replay_rows} steps of {self.num_envs} "
                 f"parallel episodes, and a sample needs {needed}: raise capacity to {needed * self.num_envs} or more"
             )
+        self._check_warmup(needed)
+
+    def _check_warmup(self, needed: int) -> None:
+        """Raises unless the replay holds a sample when updates begin."""
         first_iteration = max(1, -(-self.schedule.warmup_steps // self.steps_per_iteration))
         if first_iteration * self.schedule.rollout_length < needed:
             raise ValueError(

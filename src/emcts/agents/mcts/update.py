@@ -272,7 +272,7 @@ def _first_transitions(agent: Agent, env: AnyEnvironment, trajectory: Trajectory
         truncated=trajectory.truncated[:, 0],
         valid=jnp.ones_like(terminated),
     )
-    return _with_final_states(agent, env, transitions, keys)
+    return with_final_states(agent, env, transitions, keys)
 
 
 def _recent_transitions(agent: Agent, env: AnyEnvironment, state: TrainState, key: Key) -> Transition:
@@ -284,10 +284,10 @@ def _recent_transitions(agent: Agent, env: AnyEnvironment, state: TrainState, ke
     ends = stored.terminated, stored.truncated
     rows = agent.data_parallel.gather((before, stored.action, stored.reward, after, *ends, valid), axis=1)
     flat = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), rows)
-    return _with_final_states(agent, env, Transition(*flat), jax.random.split(key, flat[1].shape[0]))
+    return with_final_states(agent, env, Transition(*flat), jax.random.split(key, flat[1].shape[0]))
 
 
-def _with_final_states(agent: Agent, env: AnyEnvironment, transitions: Transition, keys: Key) -> Transition:
+def with_final_states(agent: Agent, env: AnyEnvironment, transitions: Transition, keys: Key) -> Transition:
     """Replaces the states after an end of an episode, which the replay does not store, by a step of the environment.
 
     A simulator on the host cannot take that step: transitions that were cut off are then left out. Where the rules

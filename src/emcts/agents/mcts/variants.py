@@ -11,6 +11,7 @@ from jaxtyping import PyTree
 import emcts
 from emcts.agents.mcts.agent import ReplayConfig
 from emcts.agents.mcts.learner import MctsLearner
+from emcts.agents.mcts.offline import OfflineLearner
 from emcts.agents.mcts.planners import (
     Gumbel,
     Planner,
@@ -74,7 +75,11 @@ def compose(variant: Variant, task: Task, settings: AnySettings) -> MctsLearner:
     check_positive(settings.schedule, "schedule", "num_envs")
     world_model, networks = variant.model(task, settings, uncertainty=variant.acting.uncertainty)
     replay, schedule = settings.replay, settings.schedule
-    return MctsLearner(
+    make, warmup_steps, recent = MctsLearner, schedule.warmup_steps, replay.recent
+    if settings.offline is not None:
+        # A dataset is there from the start, and nothing in it is recent.
+        make, warmup_steps, recent = OfflineLearner, 0, 0
+    return make(
         env_factory=task.env_factory,
         world_model=world_model,
         make_networks=networks,
@@ -91,10 +96,10 @@ def compose(variant: Variant, task: Task, settings: AnySettings) -> MctsLearner:
             priority_exponent=replay.priority_exponent,
             importance=replay.importance,
             priority=lookup(PRIORITIES, replay.priority, "replay.priority"),
-            recent=replay.recent,
+            recent=recent,
         ),
         schedule=UpdateSchedule(
-            schedule.rollout_length, schedule.updates, schedule.warmup_steps, schedule.target_period
+            schedule.rollout_length, schedule.updates, warmup_steps, schedule.target_period
         ),
         evaluation=task.evaluation(settings.evaluation),
         evaluation_planner=Gumbel(

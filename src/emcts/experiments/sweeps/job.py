@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from emcts.experiments.setting_paths import STEPS
+from emcts.experiments.setting_paths import OFFLINE, STEPS
 from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.runs.config import (
     CheckpointSchedule,
@@ -59,13 +59,15 @@ class Job:
         settings = self.spec.settings(catalogue)
         if not self.has_begun:
             names = (self.spec.environment, self.spec.agent, self.spec.preset)
-            config = Config(*names, self.seeds, plain(self.spec.resolved(catalogue)), CHECKPOINTS)
+            new = override(self.spec.resolved(catalogue), self._source())
+            config = Config(*names, self.seeds, plain(new), CHECKPOINTS)
             return Folder.create(self.path, config, provenance(command))
         folder = Folder.open(self.path)
         config = folder.config()
         longest = max(config.total_env_steps or 0, self.total_env_steps)
         resolved = self.spec.resolved(catalogue)
-        wanted = plain(resolve_as(override(settings, {STEPS: longest}), resolved, config.settings))
+        changes = {STEPS: longest, **self._source(config)}
+        wanted = plain(resolve_as(override(settings, changes), resolved, config.settings))
         try:
             refuse_changes(config.settings, wanted)
         except ValueError as error:
@@ -78,9 +80,22 @@ class Job:
         """Returns the trainer with the sizes that the run has stored, and its steps if they are more."""
         config = folder.config()
         stored, longest = config.settings, max(config.total_env_steps or 0, self.total_env_steps)
-        settings = override(self.spec.settings(catalogue), {STEPS: longest})
+        settings = override(self.spec.settings(catalogue), {STEPS: longest, **self._source(config)})
         settings = resolve_as(settings, self.spec.resolved(catalogue), stored)
         return catalogue.trainer(self.spec.environment, self.spec.agent, settings, self.seeds)
+
+    def _source(self, config: Config | None = None) -> dict[str, object]:
+        """Returns the folder of the run that this one learns from, as a setting: its own, once it has begun."""
+        if self.spec.offline is None:
+            return {}
+        if config is not None:
+            return {OFFLINE: config.settings[OFFLINE]}
+        return {OFFLINE: str(run_path(self.path.parent, self.spec.offline, self.seeds))}
+
+
+def run_path(out: Path, spec: str, seeds: Sequence[int]) -> Path:
+    """Returns the folder of a run of a spec."""
+    return out / f"{spec}-seeds-{seeds[0]}-{seeds[-1]}"
 
 
 def jobs(specs: Iterable[RunSpec], out: Path, catalogue: Catalogue, device: str) -> list[Job]:
@@ -96,7 +111,7 @@ def jobs(specs: Iterable[RunSpec], out: Path, catalogue: Catalogue, device: str)
         taken = {seed for job in existing for seed in job.seeds}
         left = [seed for seed in spec.all_seeds if seed not in taken]
         new = [
-            Job(spec, part, out / f"{spec.name}-seeds-{part[0]}-{part[-1]}", total)
+            Job(spec, part, run_path(out, spec.name, part), total)
             for part in _parts(left, spec.seeds_per_run[device])
         ]
         found += existing + new

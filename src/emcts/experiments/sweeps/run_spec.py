@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from emcts.experiments.setting_paths import EVALUATION_INTERVAL, SIZE, STEPS
+from emcts.experiments.setting_paths import EVALUATION_INTERVAL, OFFLINE, OFFLINE_STEPS, SIZE, STEPS
 from emcts.runs.config import Config, check_seed_count, flat, override, plain, resolve_as
 from emcts.runs.folder import Folder, find_runs
 from emcts.training.catalogue import Catalogue
@@ -21,7 +21,8 @@ class RunSpec:
     """An agent with its settings, to train on some seeds.
 
     `changes` replace settings of the preset, by dotted path. `seeds_per_run` is how many seeds one run trains side by
-    side, for each kind of device.
+    side, for each kind of device. `offline` names the spec whose runs an agent that does not act learns from: those of
+    the same seeds, in the same folder.
     """
 
     name: str
@@ -34,6 +35,7 @@ class RunSpec:
     changes: Mapping[str, Any] = field(default_factory=dict)
     seeds_per_run: Mapping[str, int] = field(default_factory=lambda: {"cpu": 4, "gpu": 20})
     first_seed: int = 0
+    offline: str | None = None
 
     @property
     def all_seeds(self) -> range:
@@ -41,7 +43,9 @@ class RunSpec:
 
     def settings(self, catalogue: Catalogue) -> Any:
         """Returns the settings of the preset with the changes."""
-        return override(catalogue.settings(self.environment, self.agent, self.preset), self.changes)
+        settings = override(catalogue.settings(self.environment, self.agent, self.preset), self.changes)
+        # The folder is known once a run is one of the folder of a sweep.
+        return settings if self.offline is None else override(settings, {OFFLINE: self.offline})
 
     def resolved(self, catalogue: Catalogue) -> Any:
         """Returns the settings with a value for each that is left open."""
@@ -61,8 +65,14 @@ class RunSpec:
     def for_smoke_test(self, catalogue: Catalogue) -> "RunSpec":
         """Returns the spec with settings that train in seconds, and two seeds. Its name has the size that it runs."""
         small = self.with_changes(catalogue.smoke_changes(self.environment, self.agent))
+        if self.offline is not None:  # from all of a run that is shorter
+            small = small.with_changes({OFFLINE_STEPS: None})
         before, after = self.changes.get(SIZE), small.changes.get(SIZE)
-        return replace(small, name=self.name.replace(f"-{before}-", f"-{after}-"), seeds=2)
+        names = {
+            field: None if name is None else name.replace(f"-{before}-", f"-{after}-")
+            for field, name in (("name", self.name), ("offline", self.offline))
+        }
+        return replace(small, **names, seeds=2)
 
     def describes(self, config: Config) -> bool:
         """Returns whether a run has the environment, the agent and the changed settings of this spec."""
@@ -78,7 +88,7 @@ class RunSpec:
         settings, resolved = self.settings(catalogue), self.resolved(catalogue)
         ours = dict(flat(plain(resolve_as(settings, resolved, config.settings))))
         theirs = dict(flat(config.settings))
-        paths = sorted(path for path in ours.keys() | theirs.keys() if path not in LENGTH)
+        paths = sorted(path for path in ours.keys() | theirs.keys() if path not in (*LENGTH, OFFLINE))
         return {
             path: [theirs.get(path), ours.get(path)] for path in paths if theirs.get(path) != ours.get(path)
         }

@@ -146,6 +146,12 @@ def test_resume_extends_a_run(capsys: pytest.CaptureFixture[str], trained: Folde
     assert "got 1,200: --steps can only be raised" in refused(capsys, "resume", "runs/x", "--steps", "1200")
 
 
+def test_a_run_says_where_whole_iterations_pass_its_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["train", "plain", "--agent", "walker", "--out", "runs/x", "--steps", "150"])
+    printed = capsys.readouterr().out
+    assert "finished: 200 steps of each seed (whole iterations: 150 were asked for) in runs/x;" in printed
+
+
 def test_a_run_ends_when_its_time_is_up_or_it_is_solved(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

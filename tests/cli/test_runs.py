@@ -86,6 +86,9 @@ def test_help_shows_the_values_of_the_preset(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("train", "plain", "--agnet", "walker"), "unknown option --agnet: did you mean --agent?"),
+        (("train", "plain", "--agents=walker"), "unknown option --agents: did you mean --agent?"),
+        (("train", "plain", "--seeds", "2"), "no agent given: add --agent, one of walker"),
         (("train", "plane", "--agent", "walker"), "unknown environment 'plane': did you mean 'plain'?"),
         (("train", "plain", "--agent", "rummer"), "unknown agent 'rummer': did you mean 'runner'?"),
         (

@@ -1,5 +1,6 @@
 """Trainings that take moments, with the real agents. One trainer of a kind serves all tests: it holds no state."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -115,6 +116,16 @@ def _trainer(
 ) -> SeedTrainer[Any]:
     changes = {} if novelty is None else {"novelty.kind": novelty}
     return CATALOGUE.trainer(environment, agent, settings(environment, agent, changes, preset), seeds)
+
+
+def with_steps(one: SeedTrainer[Any], steps: int) -> SeedTrainer[Any]:
+    """The same trainer, with its compiled programs, for another number of steps."""
+    other = dataclasses.replace(one, total_env_steps=steps)
+    fields = {field.name for field in dataclasses.fields(one)}
+    assert one._piece is not None, "made now, to be shared"
+    assert one._evaluation is not None
+    vars(other).update({name: value for name, value in vars(one).items() if name not in fields})
+    return other
 
 
 def advanced(one: SeedTrainer[Any], state: Any, chunks: int) -> tuple[Any, list[Progress]]:

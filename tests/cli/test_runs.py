@@ -86,6 +86,9 @@ def test_help_shows_the_values_of_the_preset(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("train", "plain", "--agnet", "walker"), "unknown option --agnet: did you mean --agent?"),
+        (("train", "plain", "--agents=walker"), "unknown option --agents: did you mean --agent?"),
+        (("train", "plain", "--seeds", "2"), "no agent given: add --agent, one of walker"),
         (("train", "plane", "--agent", "walker"), "unknown environment 'plane': did you mean 'plain'?"),
         (("train", "plain", "--agent", "rummer"), "unknown agent 'rummer': did you mean 'runner'?"),
         (
@@ -144,6 +147,12 @@ def test_resume_extends_a_run(capsys: pytest.CaptureFixture[str], trained: Folde
     assert trained.provenance()["command"].startswith("emcts train")
     assert trained.summary()["command"] == "emcts resume runs/x --steps 1300"
     assert "got 1,200: --steps can only be raised" in refused(capsys, "resume", "runs/x", "--steps", "1200")
+
+
+def test_a_run_says_where_whole_iterations_pass_its_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["train", "plain", "--agent", "walker", "--out", "runs/x", "--steps", "150"])
+    printed = capsys.readouterr().out
+    assert "finished: 200 steps of each seed (whole iterations: 150 were asked for) in runs/x;" in printed
 
 
 def test_a_run_ends_when_its_time_is_up_or_it_is_solved(

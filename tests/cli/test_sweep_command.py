@@ -140,6 +140,7 @@ def test_a_mistake_in_a_file_is_refused_before_anything_starts(
     ("arguments", "message"),
     [
         (("none.toml",), "there is no sweep file none.toml"),
+        (("plain", "--agnet", "walker"), "unknown option --agnet: did you mean --agent?"),
         (("plane", "--agent", "walker"), "unknown environment 'plane': did you mean 'plain'?"),
         (("plain",), "which agent? Add --agent, one of walker, runner"),
         (("plain", "--agent", "walker", "--grid", "size"), "--grid size: expected a setting and its values"),

@@ -15,8 +15,17 @@ from emcts.agents.catalogue import Registered
 from emcts.envs import Outcome
 from emcts.runs.checkpoints import Checkpoints
 from emcts.training.progress import Piece, Progress
+from emcts.training.seeds import SeedTrainer
 from emcts.types import Key
-from tests.agents.tiny import assert_equal, assert_same_progress, in_pieces, restored, table, trainer
+from tests.agents.tiny import (
+    assert_equal,
+    assert_same_progress,
+    in_pieces,
+    restored,
+    table,
+    trainer,
+    with_steps,
+)
 
 AGENTS = ("bdqn", pytest.param("e-az", marks=pytest.mark.long), pytest.param("e-mz", marks=pytest.mark.long))
 
@@ -165,3 +174,58 @@ def test_a_chunk_is_ended_once_and_whole() -> None:
         one.end_chunk(state, chunk)
     with pytest.raises(ValueError, match="a piece of 0 iterations, of a chunk with 99 left"):
         one.run_piece(state, chunk, 0)
+    chunk = one.begin_chunk()
+    with pytest.raises(ValueError, match="0 of 99 iterations of the chunk are done"):
+        with_steps(one, 1).end_chunk(state, chunk)
+
+
+def to_its_end(one: SeedTrainer[Any], state: Any) -> tuple[Any, list[Progress]]:
+    """Trains as a run does, in pieces of 17 iterations, and returns all reports."""
+    reports: list[Progress] = []
+
+    def reported(state: Any, chunk: Any, piece: Piece) -> tuple[Any, Any]:
+        if piece.is_report_due:
+            reports.append(one.report(state, chunk))
+        return state, chunk
+
+    while not reports or reports[-1].env_steps < one.total_env_steps:
+        state, progress, _ = in_pieces(one, state, lambda: 17, reported)
+        reports.append(progress)
+    return state, reports
+
+
+@pytest.mark.parametrize("first", [40, 150, 200])
+def test_a_longer_training_continues_a_shorter_one(first: int, tmp_path: Path) -> None:
+    """The last chunk of a training ends with it, and that of a longer one where it would have without that end."""
+    one = trainer("deep-sea", "bdqn")  # evaluated every 100 steps
+    whole, expected = to_its_end(with_steps(one, 300), one.init())
+    state, before = to_its_end(with_steps(one, first), one.init())
+    assert before[-1].env_steps == first
+    assert np.isfinite(before[-1].metrics["return"]).all()
+    Checkpoints(tmp_path).save(state, first)
+    state, after = to_its_end(with_steps(one, 300), restored(one, Checkpoints(tmp_path)).state)
+    # An evaluation more may find it solved earlier; nothing else of the state knows of it.
+    without = jax.vmap(lambda one: one.replace(log=one.log.replace(solved=one.log.not_finite)))
+    assert_equal(without(whole), without(state))
+    alone = [] if first == 200 else [first]
+    assert [one.env_steps for one in [*before, *after]] == sorted(
+        [*alone, *(one.env_steps for one in expected)]
+    )
+    assert_same_progress(after[-1], expected[-1])
+    episodes = [sum(table(reports, "episodes")) for reports in (expected[-3:], [*before[-2:], *after])]
+    assert expected[-3].env_steps == 100
+    if first == 150:  # no report was in the middle of a chunk, so that each episode is in one
+        np.testing.assert_array_equal(*episodes)
+
+
+@pytest.mark.parametrize(
+    ("agent", "steps", "end"), [("bdqn", 130, 130), pytest.param("e-az", 124, 130, marks=pytest.mark.long)]
+)
+def test_a_training_ends_with_the_iteration_that_reaches_its_steps(agent: str, steps: int, end: int) -> None:
+    one = with_steps(trainer("deep-sea", agent), steps)
+    state, progress = one.advance(one.init())
+    assert progress.env_steps == 100
+    state, progress = one.advance(state)
+    assert progress.env_steps == end
+    later = with_steps(one, 10**6).advance(state)[1]
+    assert later.env_steps == 200

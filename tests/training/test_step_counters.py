@@ -1,6 +1,5 @@
 """Trainings beyond the range of 32-bit integers: the same as at the start, at other numbers of steps."""
 
-import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,23 +16,19 @@ from emcts.runs.logging.metrics import to_lines, with_lines
 from emcts.runs.summary import summarise
 from emcts.training.log import MAX_VISITS
 from emcts.training.seeds import SeedTrainer
-from tests.agents.tiny import advanced, restored_state, trainer
+from tests.agents.tiny import advanced, restored_state, trainer, with_steps
 
 CHUNK = 100
 STEPS = {"first_reward_step", "solved_step", "regret_step"}
 SIMULATOR_STEPS = ("simulator_steps_acting", "simulator_steps_reanalyse")
-# The first chunk ends at 100 steps. From there on, the second passes a power of two.
-JUMPS = [2**31 - 150, 2**32 - 150, 2**40]
+FAR = 2**40 // CHUNK * CHUNK
+# The first chunk ends at 100 steps. From there on, the first passes a power of two; chunks end at multiples of 100.
+JUMPS = [2**31 // CHUNK * CHUNK - CHUNK, 2**32 // CHUNK * CHUNK - CHUNK, FAR]
 
 
 def at_its_end(one: SeedTrainer[Any]) -> SeedTrainer[Any]:
-    """The same trainer, with its compiled programs, at its end from the start: progress then changes nothing."""
-    ended = dataclasses.replace(one, total_env_steps=1)
-    fields = {field.name for field in dataclasses.fields(one)}
-    assert one._piece is not None, "made now, to be shared"
-    assert one._evaluation is not None
-    vars(ended).update({name: value for name, value in vars(one).items() if name not in fields})
-    return ended
+    """The same trainer, at its end after the first chunk: progress then changes nothing."""
+    return with_steps(one, CHUNK)
 
 
 def bdqn() -> SeedTrainer[Any]:
@@ -91,13 +86,13 @@ def test_a_loss_that_is_not_finite_is_reported_with_its_step() -> None:
     one = bdqn()
     state, _ = advanced(one, one.init(), 1)
     broken = jax.tree.map(lambda leaf: leaf.at[1].set(jnp.nan), state.networks)
-    _, (report,) = advanced(one, later(one, state.replace(networks=broken), 2**40), 1)
-    np.testing.assert_array_equal(report.metrics["nan_step"], [np.nan, 2**40 + 101])
+    _, (report,) = advanced(one, later(one, state.replace(networks=broken), FAR), 1)
+    np.testing.assert_array_equal(report.metrics["nan_step"], [np.nan, FAR + 101])
 
 
 def test_a_checkpoint_stores_the_counters(tmp_path: Path) -> None:
     one = bdqn()
-    start = 2**40 + 10
+    start = FAR
     state, (report,) = advanced(one, later(one, one.init(), start), 1)
     assert report.env_steps == start + CHUNK
     checkpoints = Checkpoints(tmp_path)
@@ -115,17 +110,17 @@ def test_a_checkpoint_stores_the_counters(tmp_path: Path) -> None:
 def test_metrics_display_and_summary_show_large_numbers_of_steps() -> None:
     one = bdqn()
     state, _ = advanced(one, one.init(), 1)
-    found = counters([2**40 + 7] * 2)
-    _, (report,) = advanced(one, with_log(one, later(one, state, 2**40), first_success=found), 1)
+    found = counters([FAR + 7] * 2)
+    _, (report,) = advanced(one, with_log(one, later(one, state, FAR), first_success=found), 1)
     lines = to_lines(one.seeds, report, 1.0)
-    assert [line["env_steps"] for line in lines] == [2**40 + 200] * 2
-    assert [line["first_reward_step"] for line in lines] == [2**40 + 7] * 2
+    assert [line["env_steps"] for line in lines] == [FAR + 200] * 2
+    assert [line["first_reward_step"] for line in lines] == [FAR + 7] * 2
     latest = with_lines({}, lines)
     cells = RunProgress(report.env_steps, 2**41, latest, None, None).cells()
-    assert cells["steps"] == "1,099,511,627,976 of 2,199,023,255,552"
-    assert cells["first reward"].startswith("1,099,511,627,783 ")
+    assert cells["steps"] == "1,099,511,627,900 of 2,199,023,255,552"
+    assert cells["first reward"].startswith("1,099,511,627,707 ")
     seeds = summarise(one.seeds, latest, "running", 2**41)["seeds"]
-    assert [seed["first_reward_step"] for seed in seeds] == [2**40 + 7] * 2
+    assert [seed["first_reward_step"] for seed in seeds] == [FAR + 7] * 2
 
 
 def test_visits_stop_before_they_overflow() -> None:

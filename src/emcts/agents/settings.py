@@ -269,7 +269,7 @@ class Settings(Generic[EnvT, ModelT]):
     """All settings of a training. Steps are environment steps of one seed, all parallel episodes counted."""
 
     steps: int
-    """environment steps of each seed after which training ends, with the evaluation that follows"""
+    """environment steps of each seed: training ends with the first iteration that reaches them, and is evaluated"""
     env: EnvT
     model: ModelT
     search: SearchSettings = SearchSettings()

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import difflib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
@@ -37,6 +38,14 @@ def parse_env(arguments: Sequence[str]) -> tuple[dict[str, JSON], int | None, li
     except argparse.ArgumentError as error:
         raise ValueError(str(error).removeprefix("argument ")) from None
     return parse_arguments(given.env), given.time_limit, rest
+
+
+def refuse_misspelt(arguments: Sequence[str], missing: str) -> None:
+    """Raises an error for an option that is nearly the missing one, of which nothing else would tell."""
+    for argument in arguments:
+        option = argument.partition("=")[0]
+        if option.startswith("-") and difflib.get_close_matches(option, [missing], cutoff=0.8):
+            raise ValueError(f"unknown option {option}: did you mean {missing}?")
 
 
 def parse_settings(

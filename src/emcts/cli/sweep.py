@@ -19,7 +19,7 @@ from tyro.conf import Positional, UseAppendAction
 
 from emcts.agents import catalogue as installed_agents
 from emcts.cli.execution import train_specs
-from emcts.cli.settings import parse_settings
+from emcts.cli.settings import parse_settings, refuse_misspelt
 from emcts.envs.references import is_reference, parse_arguments
 from emcts.experiments.executors.executor import ExecutorOptions, LoadCatalogue
 from emcts.experiments.setting_paths import TIME_LIMIT
@@ -137,6 +137,8 @@ def _settings(options: SweepOptions, arguments: Sequence[str], catalogue: Catalo
         return {}
     if options.what.endswith(SUFFIX):
         raise ValueError(f"{' '.join(arguments)}: write settings into {options.what}, under [settings]")
+    if options.agent is None:
+        refuse_misspelt(arguments, "--agent")
     agents = (options.agent or next(iter(catalogue.agents(options.what)))).split(",")
     before = catalogue.settings(options.what, agents[0], options.preset)
     _, after = parse_settings(NoOptions(), before, options.what, arguments, "emcts sweep")

@@ -23,7 +23,7 @@ from emcts.cli.distributed import (
     explain_lost_process,
     join_process_group,
 )
-from emcts.cli.settings import parse_settings
+from emcts.cli.settings import parse_settings, refuse_misspelt
 from emcts.envs.references import LIBRARIES, is_reference
 from emcts.experiments.sweeps.plan import RunPlan, plan_run
 from emcts.registry import lookup
@@ -178,6 +178,7 @@ def _choose(arguments: Sequence[str], catalogue: Catalogue) -> tuple[str, str, s
         print(_overview(catalogue, environment))
         raise SystemExit(0)
     if chosen.agent is None:
+        refuse_misspelt(rest, "--agent")
         raise ValueError(f"no agent given: add --agent, one of {', '.join(catalogue.agents(environment))}")
     agent = chosen.agent
     lookup(catalogue.agents(environment), agent, "agent")

@@ -275,7 +275,10 @@ def _finished(folder: Folder, env_steps: int, total: int) -> RunResult:
         )
         return RunResult("finished", 0, message)
     longer = f"`{folder.resume_command} --steps N` trains it for longer"
-    return RunResult("finished", 0, f"finished: {env_steps:,} steps of each seed in {folder.path}; {longer}")
+    trained = f"{env_steps:,} steps of each seed"
+    if env_steps > total:
+        trained += f" (whole iterations: {total:,} were asked for)"
+    return RunResult("finished", 0, f"finished: {trained} in {folder.path}; {longer}")
 
 
 def _stopped(

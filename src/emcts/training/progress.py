@@ -76,7 +76,7 @@ class Trainer(Protocol):
 
     @property
     def total_env_steps(self) -> int:
-        """The environment steps of each seed at which training ends."""
+        """The environment steps of each seed after which training ends: the last chunk is as long as it takes."""
 
     @property
     def shardings(self) -> PyTree | None:

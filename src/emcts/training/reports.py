@@ -44,13 +44,19 @@ class Reporter:
 
     def so_far(self, rollout: RolloutStats, update: UpdateStats, counts: SeedCounts, done: int) -> Progress:
         """Returns what the first `done` iterations of a chunk did. Nothing was evaluated yet."""
-        rollout, update = jax.tree.map(lambda leaf: leaf[:, :done], (rollout, update))
+        rollout, update = _of_iterations(rollout, update, done)
         return self._progress(counts, self._training_metrics(rollout, update, counts))
 
     def whole(
-        self, rollout: RolloutStats, update: UpdateStats, counts: SeedCounts, evaluated: EvaluationStats
+        self,
+        rollout: RolloutStats,
+        update: UpdateStats,
+        counts: SeedCounts,
+        evaluated: EvaluationStats,
+        done: int,
     ) -> Progress:
-        """Returns what a chunk did, with its evaluation and its artifacts."""
+        """Returns what a chunk of `done` iterations did, with its evaluation and its artifacts."""
+        rollout, update = _of_iterations(rollout, update, done)
         episodes = evaluated.episodes
         metrics = {
             "return": episodes.episode_return.mean(axis=1),
@@ -135,6 +141,11 @@ class Reporter:
                 made = example.artifact_record(arrays, f"step {when:,}")
                 found[same] = Artifact(self.seeds[seed], when, made.data, made.text, made.suffix)
         return tuple(found.values())
+
+
+def _of_iterations(rollout: RolloutStats, update: UpdateStats, done: int) -> tuple[RolloutStats, UpdateStats]:
+    """Returns the statistics of the first iterations: there are none yet of the others."""
+    return jax.tree.map(lambda leaf: leaf[:, :done], (rollout, update))
 
 
 def _steps(log: TrainingLog) -> tuple[int, int]:

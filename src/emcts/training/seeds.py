@@ -105,31 +105,47 @@ class SeedTrainer(Generic[StateT]):
 
     def run_piece(self, state: StateT, chunk: Chunk, iterations: int) -> tuple[StateT, Chunk, Piece]:
         """A piece ends where learning begins, so that its iterations take the same time, and where a report is due."""
-        done, per_iteration = int(chunk.done), self.learner.steps_per_iteration
-        if iterations < 1 or done == self.iterations_per_chunk:
-            left = self.iterations_per_chunk - done
+        done, first, per_iteration = (
+            int(chunk.done),
+            self._first(state, chunk),
+            self.learner.steps_per_iteration,
+        )
+        last = min((end for end in self._ends(first) if end > done), default=done)
+        if iterations < 1 or last == done:
             raise ValueError(
-                f"a piece of {iterations} iterations, of a chunk with {left} left: give at least 1"
+                f"a piece of {iterations} iterations, of a chunk with {last - done} left: give at least 1"
             )
-        before = int(self._env_steps(state.log))
-        learning, progress = self._inputs(before // per_iteration - done)
-        alike = int(np.cumprod(learning[done:] == learning[done]).sum())
+        learning, progress = self._inputs(first)
+        alike = int(np.cumprod(learning[done:last] == learning[done]).sum())
         end = done + min(iterations, alike)
-        is_first = before == done * per_iteration
-        if is_first:
-            end = min(end, next_report(done))
+        # Before the first evaluation, or where it would have been if the run had not been made longer since.
+        report = next_report(first + done) - first if first < self.iterations_per_chunk else last
+        end = min(end, report)
         with simulator_errors(self.learner.env_factory.example):
             state, chunk, finite = self._piece(state, chunk, np.int32(end), learning, progress)
             is_finite = bool(np.all(jax.device_get(finite)))  # waits until the piece is done
         piece = Piece(
-            env_steps=before + (end - done) * per_iteration,
+            env_steps=(first + end) * per_iteration,
             iterations=end - done,
-            is_last=end == self.iterations_per_chunk,
-            changes_pace=end == done + alike < self.iterations_per_chunk,
+            is_last=end == last,
+            changes_pace=end == done + alike < last,
             is_finite=is_finite,
-            is_report_due=is_first and end == next_report(done) < self.iterations_per_chunk,
+            is_report_due=end == report < last,
         )
         return state, chunk, piece
+
+    def _first(self, state: StateT, chunk: Chunk) -> int:
+        """Returns the iterations before a chunk."""
+        return int(self._env_steps(state.log)) // self.learner.steps_per_iteration - int(chunk.done)
+
+    def _ends(self, first: int) -> tuple[int, int]:
+        """Returns the iterations of a chunk after which it may end: the last of the run, and that of its length.
+
+        A chunk after the end of a run that was made longer ends where it would have without that end.
+        """
+        last = -(-self.total_env_steps // self.learner.steps_per_iteration)
+        length = self.iterations_per_chunk
+        return last - first, length - first % length
 
     def report(self, state: StateT, chunk: Chunk) -> Progress:
         with simulator_errors(self.learner.env_factory.example):
@@ -137,13 +153,13 @@ class SeedTrainer(Generic[StateT]):
         return self._reporter.so_far(rollout, update, counts, int(done))
 
     def end_chunk(self, state: StateT, chunk: Chunk) -> tuple[StateT, Progress]:
-        if (done := int(chunk.done)) != self.iterations_per_chunk:
-            raise ValueError(
-                f"{done} of {self.iterations_per_chunk} iterations of the chunk are done: run its last piece first"
-            )
+        done, ends = int(chunk.done), self._ends(self._first(state, chunk))
+        if not done or done not in ends:
+            last = min(end for end in ends if end > done)
+            raise ValueError(f"{done} of {last} iterations of the chunk are done: run its last piece first")
         with simulator_errors(self.learner.env_factory.example):
             state, *results = self._evaluation(state, chunk)
-            return state, self._reporter.whole(*jax.device_get(results))
+            return state, self._reporter.whole(*jax.device_get(results), done)
 
     def advance(self, state: StateT) -> tuple[StateT, Progress]:
         chunk, is_last = self.begin_chunk(), False

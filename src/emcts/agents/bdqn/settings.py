@@ -57,7 +57,7 @@ class BdqnSettings(Generic[EnvT]):
     """bsuite's defaults, but for the two that the paper changed: an ensemble of 10 and batches of 1280."""
 
     steps: int
-    """environment steps of each seed after which training ends, with the evaluation that follows"""
+    """environment steps of each seed: training ends with the first iteration that reaches them, and is evaluated"""
     env: EnvT
     discount: float = 0.99
     """discount of rewards per step"""

@@ -213,6 +213,22 @@ def test_a_mistake_in_the_code_is_shown_with_its_place(capsys: pytest.CaptureFix
     assert "(my_rooms.py, line 9)" in message
 
 
+def test_a_wrong_simulator_is_refused_in_one_line(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])
+    Path("old_rooms.py").write_text(
+        "from tests.envs.adapters.simulators import Wanderer\n"
+        "class Old(Wanderer):\n"
+        "    def reset(self, *, seed):\n"
+        "        return super().reset(seed=seed)[0]\n"
+    )
+    assert refused(capfd, "train", "old_rooms:Old", "--agent", "mz") == (
+        "emcts: old_rooms:Old: Old failed in the reset with seed 0: reset returned an array of shape (2,), not "
+        "(observation, info): Gymnasium's API since 0.26\n"
+    )
+
+
 def test_help_names_references(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (
         ["train", "--help"],

@@ -22,7 +22,7 @@ from emcts.envs.adapters.gymnasium import from_gymnasium
 from emcts.envs.adapters.gymnax import from_gymnax
 from emcts.envs.adapters.pgx import from_pgx
 from emcts.envs.adapters.xminigrid import from_xminigrid
-from emcts.envs.base import AnyEnvironment, missing_members
+from emcts.envs.base import AnyEnvironment, SimulatorError, missing_members
 from emcts.envs.wrappers import time_limit as limit_time
 from emcts.types import JSON
 
@@ -288,7 +288,7 @@ def _explained(
         raise
     except errors as error:
         given = "".join(f" {name}={value}" for name, value in arguments.items())
-        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        kind = "" if isinstance(error, ValueError | SimulatorError) else f"{type(error).__name__}: "
         raise ValueError(f"{reference.text}{given}: {kind}{_line(error)}") from error
 
 

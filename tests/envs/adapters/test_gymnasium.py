@@ -77,6 +77,7 @@ def test_a_batch_steps_and_resets_in_one_call(monkeypatch):
             return super().step(action)
 
     env = from_gymnasium(Counted)
+    calls.clear()
     counted = env.pool.step
 
     def step(moves):
@@ -137,7 +138,7 @@ def test_simulators_are_bounded_and_closed(instances):
     for seed in range(20):
         *_, states = advanced(env, jax.vmap(env.init)(jax.random.split(jax.random.key(seed), 5)), [0, 1])
     assert Own.built <= max(instances, 10) + 5
-    assert Own.steps == 20 * 2 * 5, "none of the last batches was replayed"
+    assert Own.steps == 1 + 20 * 2 * 5, "none of the last batches was replayed"
     env.close()
     assert Own.closed == Own.built
     after, _, _ = advanced(env, states, [1])
@@ -224,6 +225,73 @@ def test_exceptions_of_a_simulator_are_readable():
         check(env, episodes=2, steps=3)
 
 
+class OldReset(Wanderer):
+    """The API before 0.26. Its observation has two numbers, so that it can be unpacked as a pair."""
+
+    def reset(self, *, seed):
+        return super().reset(seed=seed)[0]
+
+
+class NoInfo(Wanderer):
+    def reset(self, *, seed):
+        return super().reset(seed=seed)[0], 0.0
+
+
+class OldStep(Wanderer):
+    def step(self, action):
+        seen, reward, terminated, truncated, info = super().step(action)
+        return seen, reward, terminated or truncated, info
+
+
+class OneNumber(Wanderer):
+    """Its observation could be broadcast to the shape of the space."""
+
+    def reset(self, *, seed):
+        return super().reset(seed=seed)[0][:1], {}
+
+
+class WiderAfterAStep(Wanderer):
+    def step(self, action):
+        seen, *rest = super().step(action)
+        return np.append(seen, 0), *rest
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            OldReset,
+            "the reset with seed 0: reset returned an array of shape (2,), not (observation, info): Gymnasium's API "
+            "since 0.26",
+        ),
+        (
+            NoInfo,
+            "the reset with seed 0: reset returned a float as info, not a dictionary: Gymnasium's API since 0.26 is "
+            "(observation, info)",
+        ),
+        (
+            OldStep,
+            "step 0 of seed 0: step returned 4 values (the old API), Gymnasium's has 5: observation, reward, "
+            "terminated, truncated, info",
+        ),
+        (
+            OneNumber,
+            "the reset with seed 0: the observation has the shape (1,), and observation_space has (2,)",
+        ),
+        (
+            WiderAfterAStep,
+            "step 0 of seed 0: the observation has the shape (3,), and observation_space has (2,)",
+        ),
+    ],
+)
+def test_a_wrong_result_is_one_line_before_anything_is_compiled(wrong, message, capfd):
+    with pytest.raises(SimulatorError) as caught:
+        from_gymnasium(wrong)
+    assert str(caught.value) == f"{wrong.__name__} failed in {message}"
+    assert capfd.readouterr() == ("", ""), "JAX prints a traceback where a program fails that it compiled"
+    assert wrong.closed == wrong.built
+
+
 def test_limits():
     spec = types.SimpleNamespace(id="Walk-v0", max_episode_steps=9, reward_threshold=7.5)
     limited = type("Limited", (Wanderer,), {"spec": spec})
@@ -282,7 +350,7 @@ def test_legal_actions_come_from_the_info():
 
 
 def test_many_actions_fit_into_a_state():
-    many = type("Many", (Wanderer,), {"action_space": discrete(300)})
+    many = type("Many", (Wanderer,), {"action_space": discrete(300, start=1)})
     assert from_gymnasium(many).init(KEY).actions.dtype == np.uint16
 
 

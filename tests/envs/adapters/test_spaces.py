@@ -77,6 +77,26 @@ def test_spaces_without_arrays_are_refused():
         encoder(group())
 
 
+@pytest.mark.parametrize(
+    ("space", "observation", "message"),
+    [
+        (box(2), [1.0], r"the observation has the shape \(1,\), and observation_space has \(2,\)"),
+        (box(2), 1.0, r"has the shape \(\)"),
+        (box(2), [[1.0, 2.0]], r"has the shape \(1, 2\)"),
+        (box(), [1.0], r"has the shape \(1,\), and observation_space has \(\)"),
+        (discrete(3), [0, 1], r"has the shape \(2,\), and observation_space has \(\)"),
+        (discrete(3), -1, "the observation is -1, which is not in observation_space"),
+        (discrete(3, start=1), 4, "the observation is 4"),
+        (group(a=group(b=box(2))), {"a": {"b": 0.0}}, r"part 'a/b' of the observation has the shape \(\)"),
+        (group(a=box(1)), {"b": [0.0]}, "there is no 'a' in a dict"),
+        (group(a=box(1)), np.zeros(1), r"there is no 'a' in an array of shape \(1,\)"),
+    ],
+)
+def test_an_observation_that_is_not_of_the_space_is_refused(space, observation, message):
+    with pytest.raises(ValueError, match=message):
+        encoded(space, observation)
+
+
 def test_the_spaces_of_gymnasium():
     spaces = pytest.importorskip("gymnasium").spaces
     space = spaces.Dict(

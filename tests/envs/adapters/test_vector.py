@@ -1,6 +1,7 @@
 """Vector environments give the results of single simulators, whatever else their other simulators do."""
 
 import functools
+import re
 import types
 
 import jax
@@ -56,14 +57,16 @@ class Vector:
 
 
 def vector(size, make=Wanderer):
-    """An environment, and a list of the vector environments that it makes."""
+    """An environment, and a list of the vector environments that it makes, whose calls count from here on."""
     made = []
 
     def record():
         made.append(Vector(make, size))
         return made[-1]
 
-    return from_gymnasium(record), made
+    env = from_gymnasium(record)
+    made[0].calls = 0
+    return env, made
 
 
 def advanced(env, states, first, last, *, closing=False):
@@ -167,12 +170,38 @@ def test_a_simulator_that_ignores_its_seed_runs_as_long_as_it_is_there(capfd):
 def test_exceptions_are_readable():
     class Broken(Wanderer):
         def step(self, action):
-            raise KeyError("no such level")
+            if self.time == 1:
+                raise KeyError("no such level")
+            return super().step(action)
 
     env, _ = vector(2, Broken)
     states = jax.vmap(env.init)(jax.random.split(KEY, 2))
     with pytest.raises(SimulatorError, match="Vector failed in a step: KeyError"), simulator_errors(env):
-        jax.block_until_ready(advanced(env, states, 0, 1))
+        jax.block_until_ready(advanced(env, states, 0, 2))
+
+
+def test_wrong_results_are_refused():
+    class OldReset(Vector):
+        def reset(self, *, seed, options=None):
+            return super().reset(seed=seed, options=options)[0]
+
+    class OldStep(Vector):
+        def step(self, actions):
+            seen, rewards, terminated, truncated, info = super().step(actions)
+            return seen, rewards, terminated | truncated, info
+
+    class Wider(Vector):
+        def reset(self, *, seed, options=None):
+            seen, info = super().reset(seed=seed, options=options)
+            return np.pad(seen, ((0, 0), (0, 1))), info
+
+    for wrong, message in [
+        (OldReset, "reset returned an array of shape (2, 2), not (observation, info)"),
+        (OldStep, "step returned 4 values (the old API)"),
+        (Wider, "the observation has the shape (3,), and observation_space has (2,)"),
+    ]:
+        with pytest.raises(SimulatorError, match=re.escape(message)):
+            from_gymnasium(lambda wrong=wrong: wrong(Wanderer, 2))
 
 
 def test_automatic_resets_are_refused():

@@ -18,10 +18,10 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt, UInt32
 
-from emcts.envs.adapters.simulators import Moves, SimulatorPool, Views, mask_of
+from emcts.envs.adapters.simulators import Moves, SimulatorPool, Views
 from emcts.envs.adapters.spaces import interface
 from emcts.envs.adapters.vector import VectorPool, check_no_automatic_resets, is_vector
-from emcts.envs.base import Outcome, tree_where
+from emcts.envs.base import Outcome, SimulatorError, tree_where
 from emcts.types import Key, Replaceable, record
 
 MAX_STEPS = 10_000  # of an episode, if neither the simulator nor the caller has a limit
@@ -215,7 +215,8 @@ def from_gymnasium(
     `make` may also build vector environments without automatic resets: for simulators that are slow in Python, since
     their copies then run at the same time. Episodes are cut off after `max_steps` steps, or where the simulator does
     so before; without either after 10,000. Say `deterministic` if nothing is random after the reset. At most
-    `instances` simulators are kept, or twice the largest batch of episodes if that is more.
+    `instances` simulators are kept, or twice the largest batch of episodes if that is more. One simulator is reset and
+    stepped once: a `SimulatorError` says what is wrong with what it returns.
     """
     if not callable(make):
         raise ValueError(
@@ -230,22 +231,28 @@ def from_gymnasium(
         check_no_automatic_resets(example)
         spaces = (example.single_action_space, example.single_observation_space)
         pool = VectorPool(make, interface(_name(example), *spaces), instances)
-        _, info = example.reset(seed=[0] * example.num_envs)
     else:
         spaces = (example.action_space, example.observation_space)
         pool = SimulatorPool(make, interface(_name(example), *spaces), instances)
-        _, info = example.reset(seed=0)
-    pool.add_idle(example)
+    is_masked = _try_out(pool, example)
     spec = getattr(example, "spec", None)
     limits = (max_steps, getattr(spec, "max_episode_steps", None))
     threshold = getattr(spec, "reward_threshold", None)
     return GymnasiumEnvironment(
         pool,
         max_steps=min((limit for limit in limits if limit is not None), default=MAX_STEPS),
-        masked=mask_of(info) is not None,
+        masked=is_masked,
         deterministic=deterministic,
         reward_threshold=None if threshold is None else float(threshold),
     )
+
+
+def _try_out(pool: Any, example: Any) -> bool:
+    try:
+        return bool(pool.try_out(example))
+    except SimulatorError:
+        pool.close()
+        raise
 
 
 def _seed(key: Key) -> Int[Array, ""]:

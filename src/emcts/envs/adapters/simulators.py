@@ -20,7 +20,7 @@ from typing import Any, Generic, Protocol, SupportsFloat, TypeVar, runtime_check
 import numpy as np
 from jaxtyping import Bool, Float32, Int, UInt, UInt32
 
-from emcts.envs.adapters.spaces import Interface, Space
+from emcts.envs.adapters.spaces import Interface, ResultError, Space, described
 from emcts.envs.base import SimulatorError
 
 EpisodeKey = tuple[int, bytes]  # the seed, and the actions so far
@@ -158,6 +158,31 @@ def mask_of(info: object) -> Any:
     return info.get("action_mask") if info and isinstance(info, Mapping) else None
 
 
+def read_reset(result: Any) -> tuple[Any, Mapping[str, Any]]:
+    """The observation and the info that `reset` returned. An array of two numbers is no such pair."""
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise ResultError(
+            f"reset returned {described(result)}, not (observation, info): Gymnasium's API since 0.26"
+        )
+    if not isinstance(result[1], Mapping):
+        raise ResultError(
+            f"reset returned {described(result[1])} as info, not a dictionary: Gymnasium's API since 0.26 is "
+            "(observation, info)"
+        )
+    return result
+
+
+def read_step(result: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """The five values that `step` returned."""
+    if not isinstance(result, tuple) or len(result) != 5:
+        given = f"{len(result)} values" if isinstance(result, tuple) else described(result)
+        old = " (the old API)" if isinstance(result, tuple) and len(result) == 4 else ""
+        raise ResultError(
+            f"step returned {given}{old}, Gymnasium's has 5: observation, reward, terminated, truncated, info"
+        )
+    return result
+
+
 class Pool(abc.ABC, Generic[KeyT, SimulatorT]):
     """Simulators by what they run, those used longest ago first; and idle ones. One call at a time."""
 
@@ -178,6 +203,13 @@ class Pool(abc.ABC, Generic[KeyT, SimulatorT]):
     @abc.abstractmethod
     def step(self, moves: Moves) -> Steps:
         """Makes all moves, and begins new episodes where `moves` has seeds for them."""
+
+    @abc.abstractmethod
+    def try_out(self, simulator: SimulatorT) -> bool:
+        """Takes one step outside of any compiled program, whose errors are long, and keeps the simulator as idle.
+
+        Returns whether it reports legal actions.
+        """
 
     @property
     def max_running(self) -> int:
@@ -212,9 +244,9 @@ class Pool(abc.ABC, Generic[KeyT, SimulatorT]):
             raise self._failed(what, error) from error
 
     def _failed(self, what: str, error: Exception) -> SimulatorError:
-        self._failure = SimulatorError(
-            f"{self.interface.name} failed in {what}: {type(error).__name__}: {error}"
-        )
+        kind = "" if isinstance(error, ResultError) else f"{type(error).__name__}: "
+        message = " ".join(str(error).split())
+        self._failure = SimulatorError(f"{self.interface.name} failed in {what}: {kind}{message}")
         return self._failure
 
     def _report_loss(self) -> None:
@@ -255,6 +287,19 @@ class Pool(abc.ABC, Generic[KeyT, SimulatorT]):
 class SimulatorPool(Pool[EpisodeKey, Simulator]):
     """A simulator for each running episode."""
 
+    def try_out(self, simulator: Simulator) -> bool:
+        self.add_idle(simulator)
+        steps = Steps(self.interface, 1)
+        with self._explained("the reset with seed 0"):
+            observation, info = read_reset(simulator.reset(seed=0))
+            steps.begun.write(0, observation, mask_of(info), 0)
+        is_masked = mask_of(info) is not None
+        with self._explained("step 0 of seed 0"):
+            action = int(steps.begun.legal[0].argmax()) + self.interface.first_action
+            seen, reward, terminated, truncated, info = read_step(simulator.step(action))
+            steps.write(0, 0, seen, float(reward), terminated, truncated, mask_of(info))
+        return is_masked
+
     def reset(self, seeds: Int[np.ndarray, "N"]) -> Views:
         views = Views(self.interface, len(seeds))
         with self._locked(len(seeds)):
@@ -289,7 +334,7 @@ class SimulatorPool(Pool[EpisodeKey, Simulator]):
             if simulator is None or lost[row]:
                 continue
             try:
-                seen, reward, terminated, truncated, info = simulator.step(actions[row])
+                seen, reward, terminated, truncated, info = read_step(simulator.step(actions[row]))
                 limited = truncated or last[row]
                 steps.write(row, checksums[row], seen, float(reward), terminated, limited, mask_of(info))
             except Exception as error:
@@ -308,7 +353,7 @@ class SimulatorPool(Pool[EpisodeKey, Simulator]):
 
     def _begin(self, simulator: Simulator, seed: int, views: Views, row: int) -> None:
         with self._explained(f"the reset with seed {seed}"):
-            observation, info = simulator.reset(seed=seed)
+            observation, info = read_reset(simulator.reset(seed=seed))
             views.write(row, observation, mask_of(info), 0)
         self._put((seed, b""), simulator)
 
@@ -316,11 +361,11 @@ class SimulatorPool(Pool[EpisodeKey, Simulator]):
         """Brings a simulator to where an episode is; False if it does not get there."""
         scratch = Views(self.interface, 1)
         with self._explained(f"a replay of seed {seed}"):
-            observation, _ = simulator.reset(seed=seed)
+            observation, _ = read_reset(simulator.reset(seed=seed))
             reached = scratch.write(0, observation, None, 0)
             for action in actions:
-                observation, reward, terminated, truncated, _ = simulator.step(
-                    action + self.interface.first_action
+                observation, reward, terminated, truncated, _ = read_step(
+                    simulator.step(action + self.interface.first_action)
                 )
                 if terminated or truncated:
                     return False

@@ -44,6 +44,10 @@ def _first(space: Discrete) -> int:
     return int(getattr(space, "start", 0))
 
 
+class ResultError(ValueError):
+    """A simulator returned what its interface does not allow."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Part:
     """One array of an observation: its name, the keys that lead to it, its type, and how it is written."""
@@ -57,10 +61,20 @@ class Part:
     def name(self) -> str:
         return "/".join(map(str, self.path))
 
+    def of(self, observation: Any) -> Any:
+        """The part of an observation."""
+        value = observation
+        for key in self.path:
+            try:
+                value = value[key]
+            except (LookupError, TypeError):
+                raise ResultError(f"is missing: there is no {key!r} in {described(value)}") from None
+        return value
+
     @property
     def is_copied(self) -> bool:
         """Whether the array is the observation itself, and not a one-hot vector."""
-        return self.write is _copy
+        return self.write in (_copy, _copy_number)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,10 +89,11 @@ class Encoder:
 
     def write(self, arrays: Sequence[np.ndarray], row: int, observation: Any) -> None:
         for part, array in zip(self.parts, arrays, strict=True):
-            value = observation
-            for key in part.path:
-                value = value[key]
-            part.write(array, row, value)
+            try:
+                part.write(array, row, part.of(observation))
+            except ResultError as error:
+                where = f"part {part.name!r} of the observation" if part.path else "the observation"
+                raise ResultError(f"{where} {error}") from None
 
     def tree(self, arrays: Sequence[Any]) -> PyTree:
         """The arrays as an observation: one, or a dictionary."""
@@ -127,29 +142,57 @@ def _parts(space: Space, path: tuple[str | int, ...]) -> Iterator[Part]:
         for key, part in items:
             yield from _parts(part, (*path, key))
     elif is_discrete(space):
-        yield Part(path, (int(space.n),), np.dtype(np.float32), _one_hot([int(space.n)], [_first(space)]))
+        yield Part(path, (int(space.n),), np.dtype(np.float32), _one_hot((), [int(space.n)], [_first(space)]))
     elif (sizes := getattr(space, "nvec", None)) is not None:
         counts = [int(size) for size in np.ravel(sizes)]
-        starts = np.broadcast_to(getattr(space, "start", 0), np.shape(sizes))
-        yield Part(path, (sum(counts),), np.dtype(np.float32), _one_hot(counts, starts.ravel().tolist()))
+        starts = np.broadcast_to(getattr(space, "start", 0), np.shape(sizes)).ravel().tolist()
+        write = _one_hot(np.shape(sizes), counts, starts)
+        yield Part(path, (sum(counts),), np.dtype(np.float32), write)
     elif space.shape is None or space.dtype is None or np.dtype(space.dtype).kind not in "fiub":
         where = f" (part {'/'.join(map(str, path))!r} of the observation)" if path else ""
         raise ValueError(f"{space}{where} is no array of numbers: wrap the environment to observe one")
     else:
         dtype = np.dtype(space.dtype)
-        yield Part(path, space.shape or (1,), np.dtype(NARROWER.get(dtype.name, dtype)), _copy)
+        write = _copy if space.shape else _copy_number
+        yield Part(path, space.shape or (1,), np.dtype(NARROWER.get(dtype.name, dtype)), write)
+
+
+def described(value: object) -> str:
+    """What a value is, in a message."""
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    return f"{'an' if type(value).__name__[0] in 'aeiou' else 'a'} {type(value).__name__}"
 
 
 def _copy(array: np.ndarray, row: int, value: Any) -> None:
+    _check_shape(value, array.shape[1:])
     array[row] = value
 
 
-def _one_hot(sizes: Sequence[int], starts: Sequence[int]) -> Write:
+def _copy_number(array: np.ndarray, row: int, value: Any) -> None:
+    _check_shape(value, ())
+    array[row] = value
+
+
+def _check_shape(value: Any, wanted: tuple[int, ...]) -> None:
+    """An array of another shape would be broadcast without an error, if it can be."""
+    given = np.shape(value)
+    if given != wanted:
+        raise ResultError(f"has the shape {given}, and observation_space has {wanted}")
+
+
+def _one_hot(shape: tuple[int, ...], sizes: Sequence[int], starts: Sequence[int]) -> Write:
     """One-hot vectors of several numbers, one after the other."""
-    offsets = np.cumsum([0, *sizes[:-1]]) - np.asarray(starts)
+    offsets, first = np.cumsum([0, *sizes[:-1]]), np.asarray(starts)
 
     def write(array: np.ndarray, row: int, value: Any) -> None:
+        _check_shape(value, shape)
+        places = np.ravel(value) - first
+        if (places < 0).any() or (places >= sizes).any():
+            raise ResultError(f"is {value}, which is not in observation_space")
         array[row] = 0
-        array[row, np.ravel(value) + offsets] = 1
+        array[row, places + offsets] = 1
 
     return write

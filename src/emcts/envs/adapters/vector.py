@@ -19,6 +19,8 @@ from emcts.envs.adapters.simulators import (
     Steps,
     Views,
     mask_of,
+    read_reset,
+    read_step,
     with_reward,
 )
 from emcts.envs.adapters.spaces import Space
@@ -82,6 +84,29 @@ class VectorPool(Pool[GroupKey, VectorSimulator]):
         self.size = simulator.num_envs
         super().add_idle(simulator)
 
+    def try_out(self, simulator: VectorSimulator) -> bool:
+        self.add_idle(simulator)
+        steps = Steps(self.interface, self.size)
+        with self._explained("the reset with seed 0"):
+            observation, info = read_reset(simulator.reset(seed=[0] * self.size))
+            for place in range(self.size):
+                steps.begun.write(place, row_of(observation, place), _mask(info, place), 0)
+        is_masked = mask_of(info) is not None
+        with self._explained("step 0 of seed 0"):
+            actions = steps.begun.legal.argmax(axis=1) + self.interface.first_action
+            observation, rewards, terminated, truncated, info = read_step(simulator.step(actions))
+            for place in range(self.size):
+                steps.write(
+                    place,
+                    0,
+                    row_of(observation, place),
+                    float(rewards[place]),
+                    bool(terminated[place]),
+                    bool(truncated[place]),
+                    _mask(info, place),
+                )
+        return is_masked
+
     def reset(self, seeds: Int[np.ndarray, "N"]) -> Views:
         views = Views(self.interface, len(seeds))
         with self._locked(len(seeds)):
@@ -144,7 +169,7 @@ class VectorPool(Pool[GroupKey, VectorSimulator]):
         for place in moving:
             actions[place] += int(moves.action[start + place])
         with self._explained("a step"):
-            observation, rewards, terminated, truncated, info = simulator.step(actions)
+            observation, rewards, terminated, truncated, info = read_step(simulator.step(actions))
             for place in moving:
                 row = start + place
                 steps.write(
@@ -170,7 +195,7 @@ class VectorPool(Pool[GroupKey, VectorSimulator]):
         every = [seeds.get(place, IDLE_SEED) for place in range(self.size)]
         options = None if mask.all() else {"reset_mask": mask.copy()}
         with self._explained(f"the reset with seeds {sorted(seeds.values())}"):
-            observation, info = simulator.reset(seed=every, options=options)
+            observation, info = read_reset(simulator.reset(seed=every, options=options))
             for place in seeds:
                 views.write(start + place, row_of(observation, place), _mask(info, place), 0)
 
@@ -197,7 +222,7 @@ class VectorPool(Pool[GroupKey, VectorSimulator]):
             for place in on_the_way:
                 taken[place] += actions[place][time - begins[place]]
             with self._explained("a replay"):
-                observation, rewards, terminated, truncated, _ = simulator.step(taken)
+                observation, rewards, terminated, truncated, _ = read_step(simulator.step(taken))
                 mask = np.array(terminated, bool) | np.array(truncated, bool)
                 lost |= {place for place in on_the_way if mask[place]}
                 for place in on_the_way:

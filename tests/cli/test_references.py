@@ -1,5 +1,6 @@
 """Commands on environments that a reference names: from training to a sweep, and what is refused."""
 
+import dataclasses
 import json
 import pickle
 import sys
@@ -9,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from emcts.agents.catalogue import _registered, installed
+from emcts.agents.task import EnvOptions
 from emcts.cli import main
 from emcts.cli.sweep import _loader
 from emcts.runs.folder import Folder, find_runs
 from tests.agents.tiny import BDQN, options
 
 MODULE = """
+import jax
 import jax.numpy as jnp
 from examples.own_environment import KeyCorridor
 
@@ -27,6 +30,16 @@ class Broken(KeyCorridor):
 class Greedy(KeyCorridor):
     def legal(self, state):
         return jnp.zeros(3, bool)
+
+class GymnasiumStep(KeyCorridor):
+    def step(self, state, action, key):
+        after, outcome = super().step(state, action, key)
+        return after, outcome.reward, outcome.terminated, outcome.truncated, {}
+
+class ResetsItself(KeyCorridor):
+    def step(self, state, action, key):
+        after, outcome = super().step(state, action, key)
+        return jax.tree.map(lambda new, old: jnp.where(outcome.over, new, old), self.init(key), after), outcome
 """
 SMALL = options(
     {**BDQN, "steps": 64, "evaluation.every": 32, "schedule.warmup_steps": 16, "replay.batch_size": 8}
@@ -197,6 +210,14 @@ def test_options_of_a_built_in_environment_by_name(capsys: pytest.CaptureFixture
             "has no num_actions: an environment has",
         ),
         (("my_rooms:Greedy", "--agent", "az"), "breaks the rule 'legal': a state has no legal action at all"),
+        (
+            ("my_rooms:GymnasiumStep", "--agent", "az", "--time-limit", "9"),
+            "step returned 5 values, not (state, Outcome(reward, terminated, truncated))",
+        ),
+        (
+            ("my_rooms:ResetsItself", "--agent", "az", "--time-limit", "9"),
+            "breaks the rule 'absorb': terminated changed after the end of an episode",
+        ),
         (("gymnasum:CartPole-v1", "--agent", "mz"), "did you mean gymnasium:CartPole-v1?"),
     ],
 )
@@ -210,7 +231,7 @@ def test_what_cannot_be_trained_is_refused(
 def test_a_mistake_in_the_code_is_shown_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:
     message = refused(capsys, "train", "my_rooms:Broken", "--agent", "az")
     assert "the environment breaks the rule 'runs': AttributeError: 'CorridorState' object has no" in message
-    assert "(my_rooms.py, line 9)" in message
+    assert "in step (my_rooms.py, line 10)" in message
 
 
 def test_a_wrong_simulator_is_refused_in_one_line(
@@ -227,6 +248,19 @@ def test_a_wrong_simulator_is_refused_in_one_line(
         "emcts: old_rooms:Old: Old failed in the reset with seed 0: reset returned an array of shape (2,), not "
         "(observation, info): Gymnasium's API since 0.26\n"
     )
+
+
+def test_rules_that_were_not_checked_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Random actions never reach the end of this corridor."""
+    catalogue = installed((CORRIDOR,))
+    settings = catalogue.settings(CORRIDOR, "bdqn")
+    for length, lines in ((99, 1), (3, 0)):
+        changed = dataclasses.replace(settings, env=EnvOptions({"length": length}, time_limit=9))
+        for _ in range(2):
+            catalogue.resolve(CORRIDOR, "bdqn", changed)
+        said = capsys.readouterr().err
+        assert said.count("\n") == said.count(f"no episode of {CORRIDOR} terminated in ") == lines
+        assert said.count("run emcts.envs.check(env, steps=...)") == lines
 
 
 def test_help_names_references(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """One contract for every environment, and a broken environment for every rule of the contract."""
 
+import inspect
 import warnings
 
 import jax
@@ -20,7 +21,7 @@ from emcts.envs import (
     from_pgx,
     time_limit,
 )
-from emcts.envs.contract import check_shortly
+from emcts.envs.contract import check_shortly, check_types
 from emcts.envs.minatar import GAMES
 from emcts.types import Replaceable, record
 
@@ -333,6 +334,135 @@ def test_episodes_that_do_not_end_are_warned_of():
         assert check_shortly(NeverEnds(), 15).ended == 0, "a training that is about to begin needs no warning"
 
 
+class NumpyObservation(Corridor):
+    def observe(self, state):
+        return np.eye(4)[np.asarray(state.place)]
+
+
+class IntegerObservation(Corridor):
+    def observe(self, state):
+        return jnp.zeros(4).at[int(state.place)].set(1)
+
+
+class ListOfPlaces(Corridor):
+    def observe(self, state):
+        return [0.0, 1.0, 2.0, 3.0][state.place]
+
+
+class SelectedObservation(Corridor):
+    def observe(self, state):
+        place = super().observe(state)
+        return place[place > 0]
+
+
+@pytest.mark.parametrize("wrap", [lambda env: env, lambda env: time_limit(env, 9), auto_reset])
+@pytest.mark.parametrize(
+    ("broken", "member", "offset", "reason", "hint"),
+    [
+        (NumpyObservation, "observe", 2, "conversion method __array__", "Use jax.numpy in place of numpy"),
+        (BranchesInPython, "step", 2, "boolean conversion", "Use jnp.where or jax.lax.cond in place of if"),
+        (IntegerObservation, "observe", 2, "Abstract tracer value", "Keep it an array, with jnp.int32"),
+        (ListOfPlaces, "observe", 2, "__index__", "Index an array of jax.numpy"),
+        (SelectedObservation, "observe", 3, "boolean indices", "Use jnp.where in place of a boolean index"),
+    ],
+)
+def test_code_that_cannot_be_traced_is_named(broken, member, offset, reason, hint, wrap):
+    with pytest.raises(ContractError) as error:
+        check_types(wrap(broken()))
+    line = inspect.getsourcelines(broken)[1] + offset
+    assert error.value.rule == "jit"
+    message = str(error.value)
+    assert f"it cannot be traced in {member} (test_contract.py, line {line}). " in message
+    assert reason in message
+    assert hint in message
+    assert "\n" not in message
+
+
+class Misspelled(Corridor):
+    def step(self, state, action, key):
+        return super().step(state.plaec, action, key)
+
+
+class StepOfText(Corridor):
+    """What JAX cannot trace is counted before."""
+
+    def step(self, state, action, key):
+        return "state", 0.0, False, False, {"why": "text"}
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (Misspelled, r"'runs': AttributeError: .*plaec.* in step \(test_contract.py, line \d+\)$"),
+        (GymnasiumStep, r"'types': step returned 5 values, not \(state, Outcome\("),
+        (StepOfText, r"'types': step returned 5 values, not \(state, Outcome\("),
+        (ForgetsTheKey, r"'arguments': step takes \(state, action\)"),
+        (GrowingState, r"'types': a step turns the state CorridorState\("),
+    ],
+)
+@pytest.mark.parametrize("wrap", [lambda env: env, lambda env: time_limit(env, 9), auto_reset])
+def test_messages_are_about_the_wrapped_environment(broken, message, wrap):
+    with pytest.raises(ContractError, match=message):
+        check_types(wrap(broken()))
+
+
+class LongCorridor(Corridor):
+    """Ends after `length` moves, which take random actions many steps; a subclass begins again in the same step."""
+
+    length, resets = 30, False
+
+    def step(self, state, action, key):
+        place = state.place + ((action == 1) & ~state.over)
+        over = place >= self.length
+        reward = jnp.where(over & ~state.over, 1.0, 0.0)
+        after = CorridorState(place, over)
+        if self.resets:
+            after = jax.tree.map(lambda new, old: jnp.where(over, new, old), self.init(key), after)
+        return after, Outcome(reward, over, jnp.bool_(False))
+
+    def observe(self, state):
+        return state.place.astype(jnp.float32)
+
+    def legal(self, state):
+        return jnp.ones(3, bool)
+
+
+class ResetsItself(LongCorridor):
+    resets = True
+
+
+class ShortlyResetsItself(ResetsItself):
+    length = 3
+
+
+@pytest.mark.parametrize("broken", [ResetsItself, ShortlyResetsItself])
+def test_a_time_limit_does_not_hide_what_follows_an_end(broken):
+    check(time_limit(broken(), 20), steps=21, samples=1)
+    with pytest.raises(ContractError, match=r"'absorb'.*terminated changed after the end"):
+        check_shortly(time_limit(time_limit(broken(), 20), 40), 20)
+
+
+def test_a_check_before_training_plays_on_until_an_episode_terminates():
+    checked = check_shortly(time_limit(LongCorridor(), 20), 20)
+    assert checked.terminated > 0
+    assert checked.steps > 8 * (21 + 64)
+    assert checked.ended == 8
+    assert checked.paying == 0, "episodes with the time limit end before anything is paid"
+    never = check_shortly(time_limit(NeverEnds(), 20), 20)
+    assert (never.ended, never.terminated) == (8, 0)
+    assert never.steps > 8 * (21 + 64)
+
+
+def test_what_is_reported_of_a_limited_environment_is_not_that_of_the_unlimited():
+    class Paid(LongCorridor):
+        def step(self, state, action, key):
+            after, outcome = super().step(state, action, key)
+            return after, outcome.replace(reward=jnp.where(state.place == 2, 0.0, 1.0) * ~state.over)
+
+    env = time_limit(Paid(), 2)
+    assert check_shortly(env, 2).paying == check(env, steps=3, samples=1).paying == 1.0
+
+
 @pytest.mark.parametrize(
     ("broken", "rule", "hint"),
     [
@@ -344,7 +474,11 @@ def test_episodes_that_do_not_end_are_warned_of():
         ),
         (AsksForMore, "arguments", r"init takes \(key, size\).*missing a required argument: 'size'"),
         (NamesNothing, "arguments", r"legal takes \(\), and is called as legal\(state\)"),
-        (GymnasiumStep, "types", "step returns 5 values"),
+        (
+            GymnasiumStep,
+            "types",
+            r"step returned 5 values, not \(state, Outcome\(reward, terminated, truncated\)\)",
+        ),
         (NoActions, "actions", "num_actions is 0"),
         (BranchesInPython, "jit", "traced"),
         (GrowingState, "types", "float32"),

@@ -1,14 +1,16 @@
 """The example of the guide runs, and the guide shows the example as it is."""
 
+import dataclasses
 import importlib.util
 import re
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from emcts.envs import check
+from emcts.envs import Checked, Outcome, check
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "own_environment.py"
@@ -40,6 +42,19 @@ def test_the_guide_shows_code_of_the_example():
     assert blocks
     for block in blocks:
         assert block in source
+    names: dict[str, object] = {}
+    exec(blocks[0], names)  # with its imports, it is complete
+    assert "KeyCorridor" in names
+
+
+def test_the_guide_explains_what_a_check_returns():
+    guide = (ROOT / "docs" / "guides" / "own-environment.md").read_text()
+    table = re.search(r"returns a `Checked`.*?\n\n(\|.*?)\n\n", guide, re.DOTALL)
+    assert table is not None
+    explained = re.findall(r"^\| `(\w+)` \|", table[1], re.MULTILINE)
+    assert sorted(explained) == sorted(field.name for field in dataclasses.fields(Checked))
+    outcome = Outcome(jnp.float32(0), jnp.bool_(False), jnp.bool_(False))
+    assert outcome.replace(reward=jnp.float32(1)).reward == 1
 
 
 def test_other_lengths_keep_the_contract(example):

@@ -134,6 +134,12 @@ class Registered:
         key = json.dumps([environment, dataclasses.asdict(settings.env)])
         if key not in self.findings:
             self.findings[key] = try_out(task.env, task.max_steps)
+            if (steps := self.findings[key].steps_without_end) and self._is_users_own(environment):
+                print(
+                    f"emcts: no episode of {environment} terminated in {steps:,} random steps, so the rules about "
+                    "ends were not checked: run emcts.envs.check(env, steps=...) with enough of them",
+                    file=sys.stderr,
+                )
         return default_presets.fill_open(settings, dataclasses.replace(task, found=self.findings[key]))
 
     def compose(self, environment: str, agent: str, settings: AnySettings) -> Learner[PyTree]:
@@ -178,6 +184,10 @@ class Registered:
                 f"search: take --agent {', '.join(others)}"
             )
         return task
+
+    def _is_users_own(self, environment: str) -> bool:
+        """Not one of a library, which an adapter makes keep the rules about ends."""
+        return environment in self.objects or parse_reference(environment).library is None
 
     def _make(self, environment: str, options: EnvOptions) -> Made:
         if environment in self.objects:

@@ -110,12 +110,13 @@ class Findings:
 
     `dense` is whether many steps have a reward. Then, and where an episode goes on after a positive reward, a reward
     is no success: `baseline_return`, the return to beat, is that of the best episode, unless the environment says when
-    it is solved.
+    it is solved. `steps_without_end` is how many steps were taken if no episode terminated in them, and else 0.
     """
 
     deterministic: bool
     dense: bool
     baseline_return: float | None
+    steps_without_end: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -251,8 +252,9 @@ def try_out(env: AnyEnvironment, max_steps: int) -> Findings:
     checked = check_shortly(env, max_steps)
     deterministic = not checked.random_steps
     dense = checked.paying >= DENSE_FROM
+    without_end = 0 if checked.terminated or is_on_host(env) else checked.steps
     if not (dense or checked.scores) or isinstance(env, GoalEnvironment):
-        return Findings(deterministic, dense, None)
+        return Findings(deterministic, dense, None, without_end)
     with simulator_errors(env):
         returns = random_returns(
             env,
@@ -263,7 +265,7 @@ def try_out(env: AnyEnvironment, max_steps: int) -> Findings:
         )
     if isinstance(env, HostEnvironment):
         env.close()
-    return Findings(deterministic, dense, float(returns.max()))
+    return Findings(deterministic, dense, float(returns.max()), without_end)
 
 
 def _longest_episode(env: AnyEnvironment) -> int:

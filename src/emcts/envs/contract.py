@@ -6,16 +6,18 @@ emcts.envs.check(env)     # raises ContractError, which names the rule that is b
 import dataclasses
 import functools
 import inspect
+import itertools
 import os
+import time
 import traceback
 import warnings
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Array, Bool, Int, PyTree
 
 from emcts.envs.base import (
     Environment,
@@ -27,13 +29,37 @@ from emcts.envs.base import (
     missing_members,
     simulator_errors,
 )
-from emcts.envs.rollout import QUICK_TO_COMPILE, Randomness, Rollout, compiled_rollout, draw
+from emcts.envs.rollout import (
+    BLOCK,
+    QUICK_TO_COMPILE,
+    Randomness,
+    Rollout,
+    compiled_rollout,
+    draw,
+    random_blocks,
+)
+from emcts.envs.wrappers import AutoReset, TimeLimit
 from emcts.types import Key
 
 SHORT_EPISODES, SHORT_STEPS = 8, 128  # of a check before a training
 SHORT_BYTES = 2**27  # of its states and observations
+MOST_BLOCKS, MOST_SECONDS = 64, 1.0  # in search of an episode that terminates
 NOT_USER_CODE = ("site-packages", os.path.dirname(os.path.dirname(__file__)), os.path.dirname(os.__file__))
 ARGUMENTS = {"init": ("key",), "step": ("state", "action", "key"), "observe": ("state",), "legal": ("state",)}
+STEP_RETURNS = "(state, Outcome(reward, terminated, truncated))"
+HINTS: dict[type[Exception], str] = {  # the first that an error is an instance of
+    jax.errors.TracerArrayConversionError: "Use jax.numpy in place of numpy",
+    jax.errors.TracerBoolConversionError: (
+        "Use jnp.where or jax.lax.cond in place of if, and & | ~ in place of and, or, not"
+    ),
+    jax.errors.NonConcreteBooleanIndexError: "Use jnp.where in place of a boolean index",
+    jax.errors.TracerIntegerConversionError: (
+        "Index an array of jax.numpy, not a list, and loop with jax.lax.fori_loop"
+    ),
+    jax.errors.ConcretizationTypeError: (
+        "Keep it an array, with jnp.int32(...) or astype in place of int() and float()"
+    ),
+}
 TOLERANCE = 1e-5  # compiled and plain arithmetic may round differently
 
 Result = TypeVar("Result")
@@ -49,14 +75,21 @@ class ContractError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Checked:
-    """How much was checked: rules about ends mean little if no episode ended."""
+    """What a check did and saw. Rules about ends mean little if no episode ended.
 
-    steps: int  # that were taken
-    ended: int  # episodes that ended
-    random: bool  # results depend on the key
-    random_steps: bool = False  # those of steps do, and not of starts alone
+    `steps` counts the steps of all episodes, also those after an end; `ended` and `terminated` count episodes.
+    `random` is whether the start or a step depends on its key, `random_steps` whether a step does. `paying` is the
+    fraction of the steps with a reward other than 0, ends of episodes included and what follows them not. `scores` is
+    whether an episode had a positive reward and went on, as points in a game.
+    """
+
+    steps: int  # steps that were taken
+    ended: int  # episodes that ended, for either reason
+    random: bool  # whether results depend on the key
+    random_steps: bool = False  # whether those of steps do, and not of starts alone
     paying: float = 0.0  # the fraction of the steps whose reward is not 0
-    scores: bool = False  # some episode had a positive reward and went on
+    scores: bool = False  # whether some episode had a positive reward and went on
+    terminated: int = 0  # episodes that the rules ended, not a limit
 
 
 def check(
@@ -85,7 +118,17 @@ def check(
     return checked
 
 
-def _check(env: object, *, key: Key | None, episodes: int, steps: int, samples: int, resets: bool) -> Checked:
+def _check(
+    env: object,
+    *,
+    key: Key | None,
+    episodes: int,
+    steps: int,
+    samples: int,
+    resets: bool,
+    limit: int | None = None,
+) -> Checked:
+    """A `limit` on the steps of an episode matters to what is reported alone."""
     key = jax.random.key(0) if key is None else key
     env = check_types(env)
     run = compiled_rollout(env)
@@ -97,30 +140,71 @@ def _check(env: object, *, key: Key | None, episodes: int, steps: int, samples: 
     if not resets:
         _check_absorbing(played)
     over = np.asarray(played.outcome.over)
-    ended = int(over.sum()) if resets else int(over[:, -1].sum())
+    if limit is not None:
+        over = over | (np.arange(steps) >= limit - 1)
+    terminated = np.asarray(played.outcome.terminated)
+    seen = Checked(
+        steps=episodes * steps,
+        ended=int(over.sum() if resets else over[:, -1].sum()),
+        random=True,
+        random_steps=True,
+        paying=_paying(played, over),
+        scores=_scores(played, over),
+        terminated=int(terminated.sum() if resets else terminated[:, -1].sum()),
+    )
     if is_on_host(env):
         if isinstance(env, HostEnvironment):
             env.close()  # those simulators are not needed any more
-        return Checked(episodes * steps, ended, True, True, _paying(played), _scores(played))
+        return seen
     _check_repeatable(env, random, played, samples)
     # The same starts and actions with the step keys of other episodes.
     again = run(random.replace(step_keys=jnp.roll(random.step_keys, 1, axis=0)))
     steps_random = _differ((played.after, played.outcome), (again.after, again.outcome))
     if steps_random and is_deterministic(env):
         raise ContractError("deterministic", "it says that it is, but a step depends on its key")
-    starts_random = _starts_are_random(played)
-    depends = steps_random or starts_random
-    return Checked(episodes * steps, ended, depends, steps_random, _paying(played), _scores(played))
+    depends = steps_random or _starts_are_random(played)
+    return dataclasses.replace(seen, random=depends, random_steps=steps_random)
 
 
 def check_shortly(env: object, max_steps: int) -> Checked:
-    """Checks within seconds, before a training: a few episodes, with fewer steps where states are large."""
+    """Checks within seconds, before a training: a few episodes, with fewer steps where states are large.
+
+    A time limit would hide what the environment itself does after an end, and may leave no time to reach one: it is
+    taken off, and episodes go on for a second at most until one terminates.
+    """
     env = check_types(env)
     state = jax.eval_shape(env.init, jax.random.key(0))
     shapes = jax.tree.leaves((state, state, jax.eval_shape(env.observe, state)))
-    size = SHORT_EPISODES * sum(leaf.size * leaf.dtype.itemsize for leaf in shapes)
-    steps = max(2, min(max_steps + 1, SHORT_STEPS, SHORT_BYTES // size))
-    return _check(env, key=None, episodes=SHORT_EPISODES, steps=steps, samples=1, resets=False)
+    most = SHORT_BYTES // (SHORT_EPISODES * sum(leaf.size * leaf.dtype.itemsize for leaf in shapes))
+    steps = max(2, min(max_steps + 1, SHORT_STEPS, most))
+    limit = None
+    while isinstance(env, TimeLimit):
+        limit = env.steps if limit is None else min(limit, env.steps)
+        env = env.env
+    checked = _check(
+        env, key=None, episodes=SHORT_EPISODES, steps=steps, samples=1, resets=False, limit=limit
+    )
+    if checked.terminated or is_on_host(env):
+        return checked
+    terminated, more = _check_termination(env, max(2, min(BLOCK, most)))
+    return dataclasses.replace(checked, steps=checked.steps + more, terminated=terminated)
+
+
+def _check_termination(env: Environment[State], block: int) -> tuple[int, int]:
+    """Looks for an episode that terminates, and checks what follows. Returns how many did, and the steps taken."""
+    began, steps = time.monotonic(), 0
+    blocks = random_blocks(env, jax.random.key(0), episodes=SHORT_EPISODES, steps=block)
+    for number, played in enumerate(itertools.islice(blocks, MOST_BLOCKS)):
+        terminated = np.asarray(played.outcome.terminated)
+        steps += terminated.size
+        if terminated[:, :-1].any():
+            _check_absorbing(played)
+            return int(terminated.any(axis=1).sum()), steps
+        if number == 0:
+            began = time.monotonic()  # it was compiled
+        if np.asarray(played.outcome.over)[:, -1].all() or time.monotonic() - began > MOST_SECONDS:
+            break
+    return 0, steps
 
 
 def _is_observation(seen: object) -> bool:
@@ -135,28 +219,16 @@ def check_types(env: object) -> Environment[PyTree]:
         members = "an environment has num_actions, init, step, observe and legal"
         raise ContractError("protocol", f"{type(env).__name__} has no {missing[0]}: {members}")
     assert isinstance(env, Environment)
+    wrapped, env = env, _unwrapped(env)
     count, key = env.num_actions, jax.random.key(0)
     if not isinstance(count, int) or count < 1:
         raise ContractError("actions", f"num_actions is {count!r}, not a positive Python integer")
     for name, arguments in ARGUMENTS.items():
         _check_arguments(name, getattr(env, name), arguments)
-    try:
-        start = jax.eval_shape(env.init, key)
-        action = jax.ShapeDtypeStruct((), jnp.int32)
-        stepped = jax.eval_shape(env.step, start, action, key)
-        if not isinstance(stepped, tuple) or len(stepped) != 2:
-            returned = f"{len(stepped)} values" if isinstance(stepped, tuple) else type(stepped).__name__
-            raise ContractError("types", f"step returns {returned}, not a state and an Outcome")
-        after, outcome = stepped
-        seen, seen_after = jax.eval_shape(env.observe, start), jax.eval_shape(env.observe, after)
-        legal = jax.eval_shape(env.legal, start)
-    except jax.errors.JAXTypeError as error:
-        raise ContractError("jit", f"it cannot be traced. {str(error).splitlines()[0]}") from error
-    except ContractError:
-        raise
-    except Exception as error:  # code of the environment may raise anything
-        message = " ".join(str(error).split())
-        raise ContractError("runs", f"{type(error).__name__}: {message}{_place(error)}") from error
+    start = _traced("init", env.init, key)
+    after, outcome = _traced("step", _step_to_a_pair(env), start, jax.ShapeDtypeStruct((), jnp.int32), key)
+    seen, seen_after = _traced("observe", env.observe, start), _traced("observe", env.observe, after)
+    legal = _traced("legal", env.legal, start)
     for what, first, second in [("state", start, after), ("observation", seen, seen_after)]:
         if _types(first) != _types(second):
             raise ContractError("types", f"a step turns the {what} {_types(first)} into {_types(second)}")
@@ -171,7 +243,44 @@ def check_types(env: object) -> Environment[PyTree]:
     for name, value in {**results, "legal": legal}.items():
         if _types(value) != wanted[name]:
             raise ContractError("types", f"{name} is {_types(value)}, not {wanted[name]}")
+    return wrapped
+
+
+def _unwrapped(env: Environment[PyTree]) -> Environment[PyTree]:
+    """The user's environment: what its members return is what a message is about."""
+    while isinstance(env, TimeLimit | AutoReset):
+        env = env.env
     return env
+
+
+def _step_to_a_pair(env: Environment[PyTree]) -> Callable[..., tuple[PyTree, PyTree]]:
+    def step(state: PyTree, action: Int[Array, ""], key: Key) -> tuple[PyTree, PyTree]:
+        result: object = env.step(state, action, key)
+        if not isinstance(result, tuple) or len(result) != 2:
+            given = f"{len(result)} values" if isinstance(result, tuple) else f"a {type(result).__name__}"
+            raise ContractError("types", f"step returned {given}, not {STEP_RETURNS}")
+        return result
+
+    return step
+
+
+def _traced(member: str, call: Callable[..., Result], *arguments: object) -> Result:
+    """The types of what a member returns. What it raises names the member and the line of the user's code."""
+    try:
+        return cast(Result, jax.eval_shape(call, *arguments))
+    except ContractError:
+        raise
+    except (jax.errors.JAXTypeError, jax.errors.NonConcreteBooleanIndexError) as error:
+        hint = next((f" {hint}." for kind, hint in HINTS.items() if isinstance(error, kind)), "")
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise ContractError(
+            "jit", f"it cannot be traced in {member}{_place(error)}. {reason}.{hint}"
+        ) from error
+    except Exception as error:  # code of the environment may raise anything
+        message = " ".join(str(error).split())
+        raise ContractError(
+            "runs", f"{type(error).__name__}: {message} in {member}{_place(error)}"
+        ) from error
 
 
 def _check_arguments(name: str, call: Callable[..., object], wanted: tuple[str, ...]) -> None:
@@ -262,8 +371,8 @@ def _check_repeatable(
     over = np.asarray(played.outcome.over)
     ends = np.argwhere(over & (np.cumsum(over, axis=1) == 1))
     picks = np.random.default_rng(0).integers(0, over.shape, (samples, 2))
-    for episode, time in [*ends[:1], *picks][:samples]:
-        one = jax.tree.map(lambda leaf, i=(episode, time): leaf[i], played)
+    for episode, number in [*ends[:1], *picks][:samples]:
+        one = jax.tree.map(lambda leaf, i=(episode, number): leaf[i], played)
         _check_call("step", env.step, (one.state, one.action, one.key), (one.after, one.outcome))
 
 
@@ -281,15 +390,14 @@ def _check_call(
     _must_equal("vmap", f"{name} differs in a batch", plain, in_batch)
 
 
-def _paying(played: Rollout[State]) -> float:
+def _paying(played: Rollout[State], over: Bool[np.ndarray, "E T"]) -> float:
     """The fraction of the steps, up to the end of each episode, whose reward is not 0."""
-    over = np.asarray(played.outcome.over)
     before = np.cumsum(over, axis=1) - over == 0
     return float((np.asarray(played.outcome.reward)[before] != 0).mean())
 
 
-def _scores(played: Rollout[State]) -> bool:
-    return bool(((played.outcome.reward > 0) & ~played.outcome.over).any())
+def _scores(played: Rollout[State], over: Bool[np.ndarray, "E T"]) -> bool:
+    return bool(((np.asarray(played.outcome.reward) > 0) & ~over).any())
 
 
 def _starts_are_random(played: Rollout[State]) -> bool:

@@ -1,8 +1,9 @@
 """Rollouts of random legal actions: checks of the contract, a sample of the states to come, returns to beat."""
 
 import functools
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Generic
 
 import jax
@@ -57,6 +58,28 @@ def random_legal_action(legal: Bool[Array, "A"], noise: Float[Array, "A"]) -> In
 def compiled_rollout(env: Environment[State]) -> Callable[[Randomness], Rollout[State]]:
     """A function that takes steps from the start of each episode, and on past its end."""
 
+    def episode(random: Randomness) -> Rollout[State]:
+        return _play(env, env.init(random.init_keys), random)[1]
+
+    return jax.jit(jax.vmap(episode), compiler_options=QUICK_TO_COMPILE)
+
+
+def random_blocks(
+    env: Environment[State], key: Key, *, episodes: int, steps: int
+) -> Iterator[Rollout[State]]:
+    """One rollout without an end, in blocks of `steps`: it takes the memory of one block."""
+    play = jax.jit(jax.vmap(functools.partial(_play, env)), compiler_options=QUICK_TO_COMPILE)
+    init = jax.jit(jax.vmap(env.init), compiler_options=QUICK_TO_COMPILE)
+    states = init(draw(key, env.num_actions, episodes=episodes, steps=steps).init_keys)
+    for number in itertools.count():
+        random = draw(jax.random.fold_in(key, number), env.num_actions, episodes=episodes, steps=steps)
+        states, played = play(states, random)
+        yield played
+
+
+def _play(env: Environment[State], state: State, random: Randomness) -> tuple[State, Rollout[State]]:
+    """Takes random legal actions in one episode."""
+
     def step(state: State, inputs: tuple[Array, Key]) -> tuple[State, Rollout[State]]:
         noise, key = inputs
         legal = env.legal(state)
@@ -64,10 +87,7 @@ def compiled_rollout(env: Environment[State]) -> Callable[[Randomness], Rollout[
         after, outcome = env.step(state, action, key)
         return after, Rollout(state, env.observe(state), legal, action, key, after, outcome)
 
-    def episode(random: Randomness) -> Rollout[State]:
-        return jax.lax.scan(step, env.init(random.init_keys), (random.noise, random.step_keys))[1]
-
-    return jax.jit(jax.vmap(episode), compiler_options=QUICK_TO_COMPILE)
+    return jax.lax.scan(step, state, (random.noise, random.step_keys))
 
 
 def random_states(

@@ -201,7 +201,7 @@ def test_wrong_results_are_refused():
         (Wider, "the observation has the shape (3,), and observation_space has (2,)"),
     ]:
         with pytest.raises(SimulatorError, match=re.escape(message)):
-            from_gymnasium(lambda wrong=wrong: wrong(Wanderer, 2))
+            from_gymnasium(functools.partial(wrong, Wanderer, 2))
 
 
 def test_automatic_resets_are_refused():

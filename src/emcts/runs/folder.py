@@ -156,6 +156,19 @@ class Folder:
                     self.path.rmdir()
             raise
 
+    def discard_untrained(self) -> bool:
+        """Removes the run if nothing was saved or reported, and nothing else lies in its folder. Call with the lock."""
+        own = {CONFIG, ".lock", "summary.json", "figure.png", "metrics.jsonl", "checkpoints", "tensorboard"}
+        kept = [self.path / "metrics.jsonl", *self.checkpoints.glob("*")]
+        if {entry.name for entry in self.path.iterdir()} - own or any(
+            one.is_dir() or (one.is_file() and one.stat().st_size) for one in kept
+        ):
+            return False
+        for name in own:
+            remove(self.path / name)
+        self.path.rmdir()
+        return True
+
     def is_locked(self) -> bool:
         """Returns whether a process is training the run now."""
         if not (self.path / ".lock").is_file():

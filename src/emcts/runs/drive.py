@@ -15,7 +15,7 @@ from emcts.runs.checkpoints import Checkpoints, Template
 from emcts.runs.config import TOTAL, Config, flat, refuse_changes
 from emcts.runs.files import DiskFull, is_full_disk
 from emcts.runs.folder import Folder
-from emcts.runs.logging.display import Clock, Display
+from emcts.runs.logging.display import COMPILING, Clock, Display
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS
 from emcts.runs.logging.metrics import LatestMetrics, mean, new_warnings
 from emcts.runs.logging.run_writer import NullRunWriter, RunWriter
@@ -129,7 +129,7 @@ class DrivenRun:
 
     def _compile(self) -> None:
         for name, compile_now in self.trainer.compilations(self.position.state).items():
-            with self.display.busy(f"compiling {name}", done=f"compiled {name}"):
+            with self.display.busy(f"{COMPILING} {name}", done=f"compiled {name}"):
                 compile_now()
 
     def _is_over(self) -> bool:

@@ -88,7 +88,10 @@ def test_a_run_without_search(capsys: pytest.CaptureFixture[str]) -> None:
     assert "finished: 300 steps of each seed in runs/tiny" in capsys.readouterr().out
     main(["resume", "runs/tiny", "--steps", "800"])
     assert "resumes from step 300\n" in capsys.readouterr().out
+    capsys.readouterr()
     main(["evaluate", "runs/tiny", "--episodes", "2"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "± is one standard error: in the row of a seed between its episodes, in the row all" in printed
     evaluation = json.loads(Path("runs/tiny/evaluation.json").read_text())
     np.testing.assert_allclose([seed["return"] for seed in evaluation["seeds"]], 0.99, atol=1e-4)
     folder = Folder.open(Path("runs/tiny"))

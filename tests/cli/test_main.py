@@ -39,6 +39,23 @@ def test_demo_refuses_seeds_that_no_memory_holds(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == "emcts: --seeds 4294967296: give at most 100,000\n"
 
 
+def test_demo_says_how_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*arguments: object) -> None:
+        raise ValueError("enough")
+
+    monkeypatch.setattr(demo, "_train", stop)
+    for arguments, takes in (([], True), (["--size", "5"], False)):
+        with pytest.raises(SystemExit):
+            main(["demo", *arguments])
+        printed = " ".join(capsys.readouterr().out.split())
+        assert ("This takes two to three minutes on two CPU cores." in printed) == takes
+    with pytest.raises(SystemExit):
+        main(["demo", "--help"])
+    assert demo.DURATION in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize(
     "error",
     [MemoryError(), OverflowError("too large"), RuntimeError("RESOURCE_EXHAUSTED: Out of memory\nat")],

@@ -67,6 +67,16 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return printed
 
 
+def test_an_unknown_environment_is_told_of_references(capsys: pytest.CaptureFixture[str]) -> None:
+    unknown = refused(capsys, "train", "taxi", "--agent", "e-az")
+    assert unknown.endswith("; your own: MODULE:NAME; Gymnasium: gymnasium:CartPole-v1\n")
+    versioned = refused(capsys, "train", "ALE/Pong-v5", "--agent", "e-az")
+    assert versioned.endswith("; your own: MODULE:NAME; Gymnasium: gymnasium:ALE/Pong-v5\n")
+    for command in (["train", "my_rooms"], ["train", "my_rooms.py"], ["sweep", "my_rooms"]):
+        here = refused(capsys, *command, "--agent", "e-az")
+        assert "; my_rooms:NAME is what my_rooms.py defines; Gymnasium: " in here
+
+
 def test_a_run_from_its_plan_to_its_figure(capsys: pytest.CaptureFixture[str]) -> None:
     train = [
         "train",
@@ -97,7 +107,10 @@ def test_a_run_from_its_plan_to_its_figure(capsys: pytest.CaptureFixture[str]) -
 
     sys.modules.pop("my_rooms")
     capsys.readouterr()
-    for command in (["resume", run, "--steps", "128"], ["evaluate", run]):
+    again = refused(capsys, *train, "--out", run)
+    assert f"continue it with `emcts resume {run} --env-from {CORRIDOR}`, or choose another --out" in again
+    sys.modules.pop("my_rooms")
+    for command in (["resume", run, "--steps", "128"], ["evaluate", run], ["inspect", run]):
         assert (
             f"is code, which is not run because a folder names it: if you trust it, add --env-from {CORRIDOR}"
             in (refused(capsys, *command))

@@ -293,6 +293,28 @@ def test_a_signal_before_anything_was_trained(tmp_path: Path, whole: Folder) -> 
     assert_equal_runs(folder, whole)
 
 
+@pytest.mark.parametrize("also", [None, "notes.txt", "checkpoints/25"])
+def test_a_new_run_that_is_stopped_before_anything_was_trained_leaves_no_folder(
+    tmp_path: Path, also: str | None
+) -> None:
+    class Slow(ToyTrainer):
+        def compilations(self, state):
+            return {"training": lambda: os.kill(os.getpid(), signal.SIGTERM)}
+
+    folder, said = make(tmp_path / "run"), []
+    if also is not None:
+        (folder.path / also).parent.mkdir(exist_ok=True)
+    if also == "notes.txt":
+        (folder.path / also).write_text("mine")
+    elif also is not None:
+        (folder.path / also).mkdir()
+    display = LineDisplay(said.append)
+    result = drive(Slow(ToySettings(), SEEDS), folder, display, "emcts train", is_new=True)
+    assert (result.state, result.exit_code) == ("stopped", 143)
+    assert folder.path.exists() == (also is not None)
+    assert ("is removed, the same command begins anew" in said[-1]) == (also is None)
+
+
 def test_pieces_are_of_some_seconds() -> None:
     length = pacing.PieceLength()
     assert (length.iterations, length.seconds) == (1, None), "nothing is known before the first"

@@ -24,7 +24,16 @@ from emcts.agents.task import EnvOptions, Findings, Task, make_task, try_out
 from emcts.envs.base import AnyEnvironment
 from emcts.envs.contract import check_types
 from emcts.envs.minatar import GAMES
-from emcts.envs.references import Made, is_reference, limited, make, of_object, parse_reference
+from emcts.envs.references import (
+    Made,
+    is_reference,
+    is_untrusted,
+    limited,
+    make,
+    of_object,
+    parse_reference,
+    suggest_reference,
+)
 from emcts.models.encoders import MakeEncoder
 from emcts.registry import lookup
 from emcts.training.catalogue import Catalogue
@@ -194,10 +203,7 @@ class Registered:
             return limited(of_object(self.objects[environment], environment), options.time_limit)
         reference = parse_reference(environment)
         if not reference.is_trusted and environment not in self.named:
-            raise ValueError(
-                f"{environment} is code, which is not run because a folder names it: if you trust it, add "
-                f"--env-from {environment}"
-            )
+            raise _not_named(environment)
         return make(reference, options.arguments, options.time_limit)
 
     def _presets(self, environment: str, agent: str) -> Mapping[str, AnySettings]:
@@ -228,9 +234,18 @@ def _registered(named: tuple[str, ...]) -> Registered:
 
 def installed_for(environment: str, env_from: str | None) -> Catalogue:
     """Returns the catalogue for a run whose folder names the environment, and what the user says that it is."""
+    if env_from is None and is_untrusted(environment):
+        raise _not_named(environment)
     if env_from is not None and env_from != environment:
         raise ValueError(f"the run was trained on {environment}, got --env-from {env_from}: name the same")
     return installed() if env_from is None else installed((env_from,))
+
+
+def _not_named(environment: str) -> ValueError:
+    return ValueError(
+        f"{environment} is code, which is not run because a folder names it: if you trust it, add "
+        f"--env-from {environment}"
+    )
 
 
 def _entry_presets(environment: str) -> Mapping[str, Mapping[str, AnySettings]]:
@@ -238,7 +253,8 @@ def _entry_presets(environment: str) -> Mapping[str, Mapping[str, AnySettings]]:
     if is_reference(environment):
         parse_reference(environment)
         return default_presets.PRESETS
-    return lookup(ENVIRONMENTS, environment, "environment").presets
+    others = suggest_reference(environment)
+    return lookup(ENVIRONMENTS, environment, "environment", others).presets
 
 
 def _agents() -> Mapping[str, AgentEntry]:

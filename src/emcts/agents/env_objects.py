@@ -9,7 +9,7 @@ from typing import Any
 from emcts.agents.catalogue import Registered
 from emcts.agents.task import EnvOptions
 from emcts.envs.base import missing_members
-from emcts.envs.references import is_reference, parse_reference
+from emcts.envs.references import is_reference, is_untrusted
 from emcts.envs.wrappers import AutoReset, TimeLimit
 from emcts.types import JSON
 
@@ -52,10 +52,10 @@ def catalogue_of_run(environment: str, stored: Mapping[str, Any], env: object) -
     Code is run only if the user gave it too, as an object or by its reference. Another one is refused.
     """
     if env is None:
-        if is_reference(environment) and not parse_reference(environment).is_trusted:
+        if is_untrusted(environment):
             raise ValueError(
-                f"{environment} is code, which is not run because a folder names it: if you trust it, give env= "
-                f"(the object or its reference), or --env-from {environment} on the command line"
+                f"{environment} is code, which is not run because a folder names it: if you trust it, give env=, "
+                f"the object or {environment!r}"
             )
         return Registered()
     given = name_env(env)

@@ -21,9 +21,13 @@ from emcts.runs.folder import Folder
 from emcts.runs.logging.display import display_for
 from emcts.runs.logging.metrics import LatestMetrics, is_solved, readable
 
+DURATION = "two to three minutes on two CPU cores"
+
 
 def demo(*, size: int = 20, seeds: int = 4, steps: int = 6000, out: Path = Path("demo")) -> None:
     """Trains E-AZ until it solves Deep Sea on all seeds, then AZ for as many steps.
+
+    With the defaults this takes two to three minutes on two CPU cores.
 
     Args:
         size: rows and columns of Deep Sea; one path of this many actions leads to the goal.
@@ -37,6 +41,7 @@ def demo(*, size: int = 20, seeds: int = 4, steps: int = 6000, out: Path = Path(
     )
     console.print(
         f"Deep Sea {size} x {size}: one path of {size} actions earns 1, each step on it costs {0.01 / size:.4f}."
+        + (f" This takes {DURATION}." if settings == Demo() else "")
     )
     title = f"{LABELS['e-az']}, {seeds} seeds"
     epistemic = _train(settings.job("e-az", out, steps), title, console, command, is_solved)

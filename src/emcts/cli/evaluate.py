@@ -95,10 +95,13 @@ def evaluate(
 
 
 def _table(title: str, seeds: Sequence[int], results: Mapping[str, np.ndarray]) -> Table:
-    table = Table(title=title, title_justify="left")
+    spread = (
+        "± is one standard error: in the row of a seed between its episodes, in the row all between seeds"
+    )
+    table = Table(title=title, title_justify="left", caption=spread, caption_justify="left")
     table.add_column("seed", justify="right")
     for name in results:
-        table.add_column(f"{name}, mean and standard error", justify="right")
+        table.add_column(f"{name}, mean ± standard error", justify="right")
     for row, seed in enumerate(seeds):
         table.add_row(str(seed), *(_mean_and_error(values[row]) for values in results.values()))
     table.add_section()

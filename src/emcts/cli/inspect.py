@@ -7,6 +7,7 @@ from typing import Literal
 from rich.console import Console
 from tyro.conf import Positional
 
+from emcts.agents import catalogue as installed_agents
 from emcts.api import load
 from emcts.envs.base import is_on_host
 from emcts.inspect.episode import MAX_MOVES, Episode
@@ -58,9 +59,12 @@ def inspect(
     if serve:
         _need_server()
     console = Console()
+    config = Folder.open(run).config()
+    installed_agents.installed_for(
+        config.environment, env_from
+    )  # refuses what `load` would, in words of options
     agent = load(run, env=env_from, checkpoint=checkpoint, seed=seed)
     session = Session(agent, episode == "explore", start, simulations)
-    config = Folder.open(run).config()
     title = f"{config.agent} on {config.environment}"
     subtitle = f"{run.name}, seed {agent.seed}, step {agent.env_steps:,}"
     played = Episode.play(session, max_moves)

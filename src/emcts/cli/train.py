@@ -93,7 +93,8 @@ class TrainOptions(RunOptions):
     out: Path | None = None
     """The folder of the run. If not given: runs/ENVIRONMENT-AGENT-NUMBER."""
     plan: bool = False
-    """Only show how long the training takes and what memory and disk it needs; it is timed for some seconds."""
+    """Only show how long the training takes and what memory and disk it needs; it compiles and is timed for some
+    seconds."""
     checkpoint_seconds: float = CheckpointSchedule.seconds
     """Save after the first chunk that ends this long after the last save, or in a chunk after twice the time."""
     checkpoint_chunks: int | None = CheckpointSchedule.chunks
@@ -143,7 +144,7 @@ def train(arguments: Sequence[str], catalogue: Catalogue) -> None:
             # What was found by trying the environment is the leader's in every process.
             stored = stored_settings(folder.config(), catalogue)
             trainer = options.place(catalogue.trainer(environment, agent, stored, config.seeds))
-        train_run(trainer, folder, command, options.loggers, stop)
+        train_run(trainer, folder, command, options.loggers, stop, is_new=True)
 
 
 def train_run(
@@ -152,12 +153,14 @@ def train_run(
     command: str,
     loggers: Sequence[str],
     stop: Callable[[LatestMetrics], bool] | None = None,
+    *,
+    is_new: bool = False,
 ) -> None:
     """Trains a run to its end, and exits with the code of its result unless that is 0."""
     config = folder.config()
     title = f"{folder.path}: {config.agent} on {config.environment}, {len(config.seeds)} seeds"
     with explain_lost_process(folder):
-        result = drive(trainer, folder, display_for(Console(), title), command, loggers, stop)
+        result = drive(trainer, folder, display_for(Console(), title), command, loggers, stop, is_new=is_new)
     if result.exit_code:
         raise SystemExit(result.exit_code)
 

@@ -12,9 +12,11 @@ import importlib
 import inspect
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -67,6 +69,11 @@ def is_reference(text: str) -> bool:
     return ":" in text
 
 
+def is_untrusted(text: str) -> bool:
+    """Whether a name is a reference to code, which is run only if the user names it too."""
+    return is_reference(text) and not parse_reference(text).is_trusted
+
+
 def parse_reference(text: str) -> Reference:
     """Parses `library:id` and `module:name`."""
     head, colon, name = text.partition(":")
@@ -83,6 +90,15 @@ def parse_reference(text: str) -> Reference:
             f"{text!r} is no reference: {hint}Write LIBRARY:ID ({', '.join(LIBRARIES)}) or MODULE:NAME"
         )
     return Reference(text, None, name)
+
+
+def suggest_reference(name: str) -> str:
+    """Returns how other environments are named than by this name, which none has: by references."""
+    module = name.removesuffix(".py")
+    is_module = module.isidentifier() and Path(f"{module}.py").is_file()
+    own = f"{module}:NAME is what {module}.py defines" if is_module else "your own: MODULE:NAME"
+    has_version = re.fullmatch(r"[\w/-]+-v\d+", name) is not None
+    return f"{own}; Gymnasium: gymnasium:{name if has_version else 'CartPole-v1'}"
 
 
 def parse_arguments(assignments: Iterable[str]) -> dict[str, JSON]:

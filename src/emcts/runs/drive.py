@@ -4,7 +4,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import jax
 import numpy as np
@@ -15,7 +15,7 @@ from emcts.runs.checkpoints import Checkpoints, Template
 from emcts.runs.config import TOTAL, Config, flat, refuse_changes
 from emcts.runs.files import DiskFull, is_full_disk
 from emcts.runs.folder import Folder
-from emcts.runs.logging.display import Clock, Display
+from emcts.runs.logging.display import COMPILING, Clock, Display
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS
 from emcts.runs.logging.metrics import LatestMetrics, mean, new_warnings
 from emcts.runs.logging.run_writer import NullRunWriter, RunWriter
@@ -23,7 +23,7 @@ from emcts.runs.offline import first_state
 from emcts.runs.pacing import PieceLength, SaveTimer
 from emcts.runs.process_group import Interruption
 from emcts.runs.provenance import provenance
-from emcts.runs.stopping import SAVING, Now
+from emcts.runs.stopping import REMOVED, SAVING, Now
 from emcts.training.progress import Piece, Progress, Trainer
 
 
@@ -43,19 +43,22 @@ def drive(
     command: str,
     loggers: Sequence[str] = DEFAULT_LOGGERS,
     stop: Callable[[LatestMetrics], bool] | None = None,
+    *,
+    is_new: bool = False,
 ) -> RunResult:
     """Trains until all steps are done, a signal arrives, or a loss is not finite or explodes.
 
     If the process is killed at any moment, another call continues from the last checkpoint, and the files of the run
     are the same as without the interruption. In a group of processes each one calls this; the leader writes, shows
     and decides when to save. `loggers` are names of the table of loggers. `stop` ends training
-    early, after a chunk, given the latest metrics of all seeds.
+    early, after a chunk, given the latest metrics of all seeds. A run that `is_new` and is stopped by a signal before
+    anything was trained leaves no folder.
     """
     config = _with_steps(folder.config(), trainer.total_env_steps)
     if tuple(trainer.seeds) != config.seeds:
         raise ValueError(f"the trainer has seeds {list(trainer.seeds)}, the run {list(config.seeds)}")
     checkpoints = Checkpoints(folder.checkpoints, config.schedule.keep)
-    now = Now(folder, checkpoints, display)
+    now = Now(folder, checkpoints, display, is_new=is_new)
     lock = folder.lock() if process_group.is_leader() else nullcontext()
     interruption = Interruption(now.stopping, now.leave)
     with lock, display, interruption, _full_disk_explained(folder, checkpoints):
@@ -69,8 +72,13 @@ def drive(
             result = run.train(lambda: writer.write_summary("running", made_by))
             writer.write_summary(result.state, made_by)
             writer.draw()
-            display.message(result.message)
-            return result
+        is_untrained = is_new and result.state == "stopped" and process_group.is_leader()
+        if is_untrained and folder.discard_untrained():
+            result = replace(
+                result, message=f"stopped before anything was trained: {REMOVED.format(folder.path)}"
+            )
+        display.message(result.message)
+        return result
 
 
 @dataclass(frozen=True)
@@ -122,7 +130,7 @@ class DrivenRun:
 
     def _compile(self) -> None:
         for name, compile_now in self.trainer.compilations(self.position.state).items():
-            with self.display.busy(f"compiling {name}", done=f"compiled {name}"):
+            with self.display.busy(f"{COMPILING} {name}", done=f"compiled {name}"):
                 compile_now()
 
     def _is_over(self) -> bool:

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import shlex
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emcts.envs.references import is_reference, parse_reference
+from emcts.envs.references import is_untrusted
 from emcts.runs.config import Config
 from emcts.runs.files import create_exclusively, open_regular, remove, write_atomically
 from emcts.runs.logging.artifacts import ArtifactLine
@@ -53,7 +54,7 @@ class Folder:
             create_exclusively(path / CONFIG, _config_text(config, provenance))
         except FileExistsError:
             raise ValueError(
-                f"{path} holds a run already: continue it with `emcts resume {path}`, or choose another --out"
+                f"{path} holds a run already: continue it with `{cls(path).resume_command}`, or choose another --out"
             ) from None
         return cls(path)
 
@@ -114,8 +115,8 @@ class Folder:
     def resume_command(self) -> str:
         """The command that continues the run: code that it names is run only if the user names it too."""
         environment = self.config().environment
-        code = is_reference(environment) and not parse_reference(environment).is_trusted
-        return f"emcts resume {self.path}" + (f" --env-from {environment}" if code else "")
+        code = f" --env-from {shlex.quote(environment)}" if is_untrusted(environment) else ""
+        return f"emcts resume {shlex.quote(str(self.path))}{code}"
 
     def summary(self) -> RunSummary:
         """Returns the results as of the last checkpoint; empty before the first."""
@@ -154,6 +155,19 @@ class Folder:
                 if not any(self.path.iterdir()):
                     self.path.rmdir()
             raise
+
+    def discard_untrained(self) -> bool:
+        """Removes the run if nothing was saved or reported, and nothing else lies in its folder. Call with the lock."""
+        own = {CONFIG, ".lock", "summary.json", "figure.png", "metrics.jsonl", "checkpoints", "tensorboard"}
+        kept = [self.path / "metrics.jsonl", *self.checkpoints.glob("*")]
+        if {entry.name for entry in self.path.iterdir()} - own or any(
+            one.is_dir() or (one.is_file() and one.stat().st_size) for one in kept
+        ):
+            return False
+        for name in own:
+            remove(self.path / name)
+        self.path.rmdir()
+        return True
 
     def is_locked(self) -> bool:
         """Returns whether a process is training the run now."""

@@ -12,6 +12,7 @@ from emcts.runs.folder import Folder
 from emcts.runs.logging.display import Display
 
 SAVING = "saving"
+REMOVED = "{} is removed, the same command begins anew"
 
 
 @dataclass
@@ -23,6 +24,7 @@ class Now:
     display: Display
     doing: str | None = None  # None: nothing is trained that could be lost
     until: float | None = None  # about when it ends
+    is_new: bool = False  # the folder is removed if nothing was trained in it
     is_stopping: bool = False
     shown: str = ""
 
@@ -57,7 +59,9 @@ class Now:
             return
         how = "nothing had to be saved" if self.doing is None else "without saving"
         self.display.close()
-        self.display.message(f"stopped, {how}: continue with `{self.folder.resume_command}`")
+        resume = f"continue with `{self.folder.resume_command}`"
+        removed = self.is_new and self.doing is None and self.folder.discard_untrained()
+        self.display.message(f"stopped, {how}: {REMOVED.format(self.folder.path) if removed else resume}")
         sys.stdout.flush()
         os._exit(128 + number)
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from emcts.experiments.sweeps.job import jobs
 from emcts.experiments.sweeps.progress import SweepDisplay, SweepProgress
-from emcts.runs.logging.display import RunProgress, display_for
+from emcts.runs.logging.display import Display, RunProgress, display_for
 from tests.experiments.specs import WALKER
 from tests.runs.toy import ToyCatalogue
 
@@ -23,6 +23,23 @@ def test_time_left() -> None:
     assert SweepProgress([5], [5], [None]).seconds_left == 0
     assert SweepProgress([5], [0], [None]).line.endswith("unknown time left")
     assert progress.line == "sweep: 1 of 3 runs over, 33% of the steps, 0:00:47 left"
+
+
+def test_the_time_left_counts_the_compilation_of_each_run_to_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    todo, now = jobs([WALKER], tmp_path, CATALOGUE, "cpu"), [0.0]
+    monkeypatch.setattr("emcts.experiments.sweeps.progress.time.monotonic", lambda: now[0])
+    progress = SweepProgress.begin(todo, [None, None, None])
+    display = SweepDisplay(progress, 0, todo, "", Display())
+    for doing, seconds in (("compiling training", 40.0), ("compiling evaluation", 20.0), ("training", 9.0)):
+        with display.busy(doing):
+            now[0] += seconds
+    assert progress.compilations == {0: 60.0}
+    display.show(RunProgress(500, 1000, {0: {}, 1: {}}, 50.0, 10.0))
+    assert progress.seconds_left == 4000 / 50 + 2 * 60
+    progress.done[1] = progress.total[1]
+    assert progress.seconds_left == 2000 / 50 + 60
 
 
 @pytest.mark.parametrize("live", [True, False])

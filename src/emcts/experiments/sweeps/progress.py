@@ -1,12 +1,12 @@
 """The progress of a whole sweep: the work that is done, and the time that is left."""
 
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from emcts.experiments.sweeps.job import Job
-from emcts.runs.logging.display import Display, LiveDisplay, RunProgress, duration
+from emcts.runs.logging.display import COMPILING, Display, LiveDisplay, RunProgress, duration
 
 
 @dataclass
@@ -14,12 +14,14 @@ class SweepProgress:
     """The work of a sweep, run by run: steps over all seeds, done and in total.
 
     `speeds` are steps per second over all seeds, None where unknown. `concurrent` is how many runs train at once.
+    `compilations` are the seconds that runs compiled before they trained: those to come will take as long.
     """
 
     total: Sequence[int]
     done: list[int]
     speeds: list[float | None]
     concurrent: int = 1
+    compilations: dict[int, float] = field(default_factory=dict)
 
     @classmethod
     def begin(cls, jobs: Sequence[Job], speeds: Sequence[float | None]) -> "SweepProgress":
@@ -46,8 +48,16 @@ class SweepProgress:
         if not known:
             return None
         usual = sum(known) / len(known)
-        times = [rest / (speed or usual) for rest, speed in zip(left, self.speeds, strict=True)]
+        times = [
+            rest / (speed or usual) + (self._compilation if rest and index not in self.compilations else 0.0)
+            for index, (rest, speed) in enumerate(zip(left, self.speeds, strict=True))
+        ]
         return max(sum(times) / self.concurrent, *times)
+
+    @property
+    def _compilation(self) -> float:
+        """The mean of the runs that compiled so far; 0 before the first has."""
+        return sum(self.compilations.values()) / max(len(self.compilations), 1)
 
     @property
     def line(self) -> str:
@@ -84,8 +94,14 @@ class SweepDisplay(Display):
             self.inner.message(self.progress.line)
         self.inner.show(run)
 
-    def busy(self, doing: str, done: str | None = None) -> AbstractContextManager[None]:
-        return self.inner.busy(doing, done)
+    @contextmanager
+    def busy(self, doing: str, done: str | None = None) -> Iterator[None]:
+        began = time.monotonic()
+        with self.inner.busy(doing, done):
+            yield
+        if doing.startswith(COMPILING):
+            before = self.progress.compilations.get(self.index, 0.0)
+            self.progress.compilations[self.index] = before + time.monotonic() - began
 
     def stopping(self, text: str) -> None:
         self.inner.stopping(text)

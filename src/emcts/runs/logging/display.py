@@ -24,6 +24,7 @@ OutputT = TypeVar("OutputT", bound="Output")
 LINE_SECONDS = 5.0  # at least between two lines after chunks
 QUIET_SECONDS = 30.0  # at most between two lines
 SLOW_SECONDS = 5.0  # what takes longer is named on a terminal
+COMPILING = "compiling"  # what an activity begins with that comes once in a run, before it trains
 RATE_CHUNKS = 10  # over which the speed is measured
 OPTIONAL = {"states": "states_discovered", "table full": "table_occupancy", "uncertainty": "uncertainty"}
 """Columns that are shown only if their metric was reported."""

@@ -178,7 +178,7 @@ def test_the_gradient_of_an_unroll_by_hand(make: Any) -> None:
             world_model.encode(ENV, networks, jax.tree.map(lambda leaf, k=k: leaf[k], STATES))
             for k in range(len(ACTIONS))
         ]
-        latent, alone, total = encoded[0], jax.lax.stop_gradient(encoded[0]), 0.0
+        latent, alone, total = encoded[0], jax.lax.stop_gradient(encoded[0]), jnp.zeros(())
         for k in range(len(ACTIONS)):
             action = jax.nn.one_hot(ACTIONS[k], 2)
             read = world_model.dynamics_loss.head_input(latent)

@@ -132,7 +132,7 @@ def test_uct_visits_every_action_and_follows_beta() -> None:
     np.testing.assert_array_equal(np.asarray(exploring.action)[apart], np.argmax(stds, axis=1)[apart])
 
 
-SMALL = {
+SMALL: dict[str, dict[str, Any]] = {
     "az": {"env.size": 4, "model.width": 8, "search.simulations": 6},
     "mz": {
         "env.size": 4,

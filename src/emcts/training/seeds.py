@@ -151,7 +151,8 @@ class SeedTrainer(Generic[StateT]):
             raise ValueError(f"{done} of {last} iterations of the chunk are done: run its last piece first")
         with simulator_errors(self.learner.env_factory.example):
             state, *results = self._evaluation(state, chunk)
-            return state, self._reporter.whole(*jax.device_get(results), done)
+            rollout, update, counts, evaluated = jax.device_get(results)
+        return state, self._reporter.whole(rollout, update, counts, evaluated, done)
 
     def advance(self, state: StateT) -> tuple[StateT, Progress]:
         chunk, is_last = self.begin_chunk(), False

@@ -301,7 +301,8 @@ def test_a_new_run_that_is_stopped_before_anything_was_trained_leaves_no_folder(
         def compilations(self, state):
             return {"training": lambda: os.kill(os.getpid(), signal.SIGTERM)}
 
-    folder, said = make(tmp_path / "run"), []
+    said: list[str] = []
+    folder = make(tmp_path / "run")
     if also is not None:
         (folder.path / also).parent.mkdir(exist_ok=True)
     if also == "notes.txt":

@@ -160,7 +160,7 @@ class SeedTrainer(Generic[StateT]):
         with simulator_errors(self.learner.env_factory.example):
             state, *results = self._evaluation(state, chunk)
             rollout, update, counts, evaluated = jax.device_get(results)
-            return state, self._reporter.whole(rollout, update, counts, evaluated, done)
+        return state, self._reporter.whole(rollout, update, counts, evaluated, done)
 
     def advance(self, state: StateT) -> tuple[StateT, Progress]:
         chunk, is_last = self.begin_chunk(), False

@@ -126,6 +126,7 @@ def test_novelty_and_visits_are_those_of_the_dataset() -> None:
         stored = jax.tree.leaves(state.novelty)
         np.testing.assert_array_equal(np.asarray(stored[0][0]).reshape(LENGTH, 2), counts)
         np.testing.assert_array_equal(state.log.visits[0], visits)
+        assert isinstance(one.learner, OfflineLearner)
         assert int(one.learner.dataset_steps(jax.tree.map(lambda leaf: leaf[0], state))) == len(pairs)
 
 
@@ -180,6 +181,7 @@ def test_a_learned_model_reads_the_rewards_of_the_dataset() -> None:
         schedule__num_envs=1,
     )
     state = trained(one, pairs)
+    assert isinstance(one.learner, OfflineLearner)
     model = one.learner.world_model.planning_models(Chain(), state.networks)(state.novelty)
     step = model.step(all_states(Chain()), jnp.full(LENGTH, ON), jax.random.key(0))
     np.testing.assert_allclose(step.reward, [0, 0, 0, 1], atol=0.1)

@@ -114,5 +114,5 @@ class OfflineLearner(MctsLearner):
         nothing = jnp.zeros(dataset.valid.shape[1])
         start = Observed(state.networks, state.novelty, state.log, nothing)
         keys = jax.random.split(key, rows.shape[0])
-        end, _ = jax.lax.scan(step, start, (rows, stored, dataset.valid, keys))
+        end, _ = jax.lax.scan(step, start, (rows, stored, jnp.asarray(dataset.valid), keys))
         return state.replace(networks=end.networks, target=end.networks, novelty=end.novelty, log=end.log)

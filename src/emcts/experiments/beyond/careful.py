@@ -168,7 +168,7 @@ class Played(Replaceable):
     start_std: Float[Array, "E"]
 
 
-def play(learner: OfflineLearner, state: TrainState, key: Key, *, episodes: int, beta: float) -> Played:
+def play(learner: OfflineLearner, state: TrainState, key: Key, *, episodes: int, beta: Any) -> Played:
     """Plays episodes of one seed, by what evaluation does in each state: one search of it."""
     env: Any = learner.env(state.env_params)
     counts = pair_counts(learner, state)
@@ -272,7 +272,8 @@ def _inside(group: RunGroup) -> list[TableRow]:
     env: Any = learner.env(state.env_params)
     counts = np.asarray(pair_counts(learner, state))
     search = jax.jit(lambda key, now: learner.search(state, key, now, beta=0.0))
-    now, rows = env.init(jax.random.key(0)), []
+    now = env.init(jax.random.key(0))
+    rows: list[TableRow] = []
     for step in range(env.steps_left(now).item()):
         out = search(jax.random.key(step), jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], now))
         summary, action = out.search_tree.summary(), out.action[0]

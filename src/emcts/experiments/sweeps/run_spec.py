@@ -68,7 +68,7 @@ class RunSpec:
         if self.offline is not None:  # from all of a run that is shorter
             small = small.with_changes({OFFLINE_STEPS: None})
         before, after = self.changes.get(SIZE), small.changes.get(SIZE)
-        names = {
+        names: dict[str, Any] = {
             field: None if name is None else name.replace(f"-{before}-", f"-{after}-")
             for field, name in (("name", self.name), ("offline", self.offline))
         }

@@ -54,7 +54,7 @@ def trainer(agent: str) -> tuple[SeedTrainer[Any], GymnasiumEnvironment]:
     return make(agent, env), env
 
 
-@pytest.mark.parametrize("agent", ["e-mz", "bdqn"])
+@pytest.mark.parametrize("agent", [pytest.param("e-mz", marks=pytest.mark.long), "bdqn"])
 def test_a_resumed_training_equals_an_uninterrupted_one(agent: str, tmp_path: Path) -> None:
     one, env = trainer(agent)
     reports = tiny.assert_resumes(one, tmp_path)

@@ -84,6 +84,7 @@ def error_of_rare_inputs(epsilon: float) -> float:
     return float(np.mean(jax.vmap(estimator.variance, (None, 0))(state, jnp.arange(1, PAIRS))))
 
 
+@pytest.mark.long
 def test_with_a_large_epsilon_of_adam_rnd_learns_rare_inputs() -> None:
     """Adam's steps are as large for a small error as for a large one, unless its epsilon is large."""
     assert error_of_rare_inputs(0.01) < 0.01 * error_of_rare_inputs(1e-8)

@@ -137,7 +137,7 @@ def test_an_index_needs_one_integer() -> None:
     assert make_task(time_limit(Walk("index"), 3)).input_spec == InputSpec(num_indices=LENGTH)
 
 
-@pytest.mark.parametrize("agent", ["e-az", "e-mz"])
+@pytest.mark.parametrize("agent", ["e-az", pytest.param("e-mz", marks=pytest.mark.long)])
 def test_an_encoder_of_the_user_is_trained(agent: str, tmp_path: Path) -> None:
     one: MctsLearner = learner(agent, "dictionary", own)
     state = jax.jit(one.init)(KEY, ())

@@ -90,7 +90,9 @@ ALL_KEYS: Changes = {
 }
 
 
-@pytest.mark.parametrize(("agent", "changes"), [("e-az", ALL_KEYS), ("e-mz", {}), ("bdqn", {})])
+@pytest.mark.parametrize(
+    ("agent", "changes"), [("e-az", ALL_KEYS), pytest.param("e-mz", {}, marks=pytest.mark.long), ("bdqn", {})]
+)
 def test_no_key_is_used_twice_in_training_and_evaluation(agent: str, changes: Changes, uses: Uses) -> None:
     """Over three chunks: evaluation after one must not have a key that training uses in the next."""
     one = make(agent, changes)

@@ -139,7 +139,7 @@ def assert_alike(one: TrainState, scaled: TrainState) -> None:
     assert_equal(transitions.policy, other.policy, rtol=1e-2)
 
 
-@pytest.mark.parametrize("case", ["simulator", "learned"])
+@pytest.mark.parametrize("case", ["simulator", pytest.param("learned", marks=pytest.mark.long)])
 def test_a_given_range_makes_rewards_of_any_size_the_same(case: str) -> None:
     """Training is the same step for step: only rewards, and with them standard deviations, are multiplied."""
     ends, stds = [], []

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import pytest
 from benchmarks.traffic import traffic
 from jax.sharding import PartitionSpec as P
 
 from benchmarks import scale
 
 
+@pytest.mark.long
 def test_a_tiny_measurement(tmp_path: Path) -> None:
     scale.main(smoke=True, out=tmp_path / "scale.json")
     (row,) = json.loads((tmp_path / "scale.json").read_text())["rows"]

@@ -8,6 +8,7 @@ import pytest
 from benchmarks import train as benchmark
 
 
+@pytest.mark.long
 def test_a_tiny_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     benchmark.main(smoke=True, out=tmp_path / "new" / "train.json")
     assert "deep-sea 4 x 4" in capsys.readouterr().out

@@ -21,6 +21,7 @@ from emcts.runs.logging.metrics import is_solved
 from emcts.training.progress import Piece, Progress
 
 
+@pytest.mark.long
 def test_an_agent_learns_and_stops_when_it_is_solved(tmp_path: Path) -> None:
     job = Demo(size=4, seeds=2, steps=1000).job("e-az", tmp_path, 1000)
     folder = job.folder(installed(), "")

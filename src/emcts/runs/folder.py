@@ -54,7 +54,7 @@ class Folder:
             create_exclusively(path / CONFIG, _config_text(config, provenance))
         except FileExistsError:
             raise ValueError(
-                f"{path} holds a run already: continue it with `{cls(path).resume_command}`, or choose another --out"
+                f"{path} holds a run already: continue it with `{cls(path)._resume_hint()}`, or choose another --out"
             ) from None
         return cls(path)
 
@@ -117,6 +117,13 @@ class Folder:
         environment = self.config().environment
         code = f" --env-from {shlex.quote(environment)}" if is_untrusted(environment) else ""
         return f"emcts resume {shlex.quote(str(self.path))}{code}"
+
+    def _resume_hint(self) -> str:
+        """Returns the same for a run whose configuration another process is writing, or that is damaged."""
+        try:
+            return self.resume_command
+        except ValueError:
+            return f"emcts resume {shlex.quote(str(self.path))}"
 
     def summary(self) -> RunSummary:
         """Returns the results as of the last checkpoint; empty before the first."""

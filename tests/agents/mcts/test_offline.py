@@ -106,6 +106,7 @@ def test_values_of_a_complete_dataset_are_the_optimal_ones() -> None:
     np.testing.assert_array_equal(actions(one, state, 0.0), [ON] * LENGTH)
 
 
+@pytest.mark.long
 def test_below_zero_beta_stays_with_what_the_dataset_has() -> None:
     """Nobody went on from position 2, where it is not known what follows: stopping there is known to pay nothing."""
     one = trainer()

@@ -54,7 +54,8 @@ def test_discovered_states_increase_and_uncertainty_decreases() -> None:
     np.testing.assert_array_equal(table(reports, "simulator_steps_evaluation"), np.full((6, 2), 12 * 5))
 
 
-@pytest.mark.parametrize("novelty", ["rnd", pytest.param("ensemble", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("novelty", ["rnd", "ensemble"])
 def test_novelty_can_be_learned(novelty: str) -> None:
     """From the first step to a solved task, with an estimator that is a network."""
     one = trainer("deep-sea", "e-az", (1,), novelty)
@@ -67,7 +68,10 @@ def test_novelty_can_be_learned(novelty: str) -> None:
     np.testing.assert_allclose(reports[-1].metrics["return"], 0.99, atol=1e-4)
 
 
-@pytest.mark.parametrize("agent", ["e-az", "az-ube", pytest.param("az", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "agent",
+    ["e-az", pytest.param("az-ube", marks=pytest.mark.long), pytest.param("az", marks=pytest.mark.long)],
+)
 def test_a_resumed_training_equals_an_uninterrupted_one(agent: str, tmp_path: Path) -> None:
     reports = assert_resumes(trainer("deep-sea", agent), tmp_path)
     losses = ("loss", "loss_value", "loss_policy", "loss_ube", "loss_reward", "uncertainty")
@@ -112,7 +116,7 @@ def test_seeds_trained_together_equal_seeds_trained_alone(environment: str, seed
     assert_same_alone(environment, seeds, 3)
 
 
-@pytest.mark.parametrize("environment", ["deep-sea", "subleq"])
+@pytest.mark.parametrize("environment", ["deep-sea", pytest.param("subleq", marks=pytest.mark.long)])
 def test_a_seed_does_not_depend_on_the_others(environment: str) -> None:
     one, two = trainer(environment, "e-az", (0, 1)), trainer(environment, "e-az", (1, 7))
     _, reports = advanced(one, one.init(), 3)

@@ -11,7 +11,7 @@ from tests.envs.subleq import oracle
 ADD = (0, 13, 3, 0, 13, 6, 14, 0, 9)
 
 
-@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("signed", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_test_is_passed_as_an_independent_machine_says(signed: bool) -> None:
     rng = random.Random(1)
     verdicts = set()

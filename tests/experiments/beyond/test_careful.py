@@ -12,8 +12,9 @@ from emcts.cli.reproduce import _loader
 from emcts.envs import DeepSea
 from emcts.experiments import setting_paths as paths
 from emcts.experiments.beyond import EXPERIMENTS, careful
-from emcts.experiments.beyond.careful import BETAS, EXPERIMENT, LAKE, WORLDS, best_within, pair_counts
+from emcts.experiments.beyond.careful import BETAS, EXPERIMENT, LAKE, WORLDS
 from emcts.experiments.beyond.frozen_lake import FrozenLake
+from emcts.experiments.beyond.offline_episodes import best_within, pair_counts
 from emcts.experiments.sweeps.job import jobs
 from tests.agents.chain import LENGTH, ON
 from tests.agents.mcts.test_offline import ALL, filled, trainer

@@ -89,6 +89,7 @@ def swept(executor: Executor, specs: list[RunSpec], out: Path) -> tuple[SweepRes
     return outcome, found, screen.getvalue()
 
 
+@pytest.mark.long
 def test_a_killed_worker_and_a_stopped_one_change_nothing(
     in_workers: Path, marks: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,23 +11,21 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from emcts.agents.catalogue import installed
 from emcts.agents.mcts.offline import OfflineLearner
 from emcts.agents.mcts.state import TrainState
-from emcts.envs.base import FiniteEnvironment, tree_where, unpack_state
 from emcts.experiments import setting_paths as paths
 from emcts.experiments.analysis.run_group import RunGroup
 from emcts.experiments.analysis.statistics import describe
 from emcts.experiments.analysis.tables import Table, TableRow, Tables, column, number, unique, where
+from emcts.experiments.beyond.offline_episodes import best_within, pair_counts, play
 from emcts.experiments.paper.experiment import Experiment
 from emcts.experiments.sweeps.run_spec import RunSpec
-from emcts.models.evaluators import all_states
 from emcts.runs.checkpoints import Checkpoints
 from emcts.runs.config import stored_settings
-from emcts.types import Key, Replaceable, record
 
 SEEDS = 10
 BETAS = (-10.0, -1.0, 0.0, 1.0)
@@ -37,8 +35,6 @@ WEIGHTED = (-1.0, 0.0)
 LAKE = "emcts.experiments.beyond.frozen_lake:FrozenLake"
 LAKE_STEPS = 50
 """The longest episode in the lake; its shortest way to the goal has 6."""
-DRAWS = 4096
-"""Of each random step, from which the probabilities of its outcomes are read."""
 
 
 UNSEEN = "novelty.unseen_variance"
@@ -64,7 +60,7 @@ SMALL_MODEL: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True)
-class World:
+class OfflineTask:
     """An environment, the agents that learn in it offline, and the numbers of transitions that they learn from."""
 
     name: str
@@ -85,7 +81,7 @@ def _lake(slippery: bool) -> dict[str, Any]:
 
 
 WORLDS = (
-    World(
+    OfflineTask(
         "deep-sea",
         "Deep Sea 10 x 10",
         "deep-sea",
@@ -96,8 +92,10 @@ WORLDS = (
         kept=160,
         agents={"e-az": SMALL, "e-mz": SMALL_MODEL},
     ),
-    World("lake", "FrozenLake 4 x 4", LAKE, (40, 160), 1, _lake(False), steps=600, kept=160),
-    World("slippery", "FrozenLake 4 x 4, slippery", LAKE, (100, 400), 200, _lake(True), steps=1000, kept=400),
+    OfflineTask("lake", "FrozenLake 4 x 4", LAKE, (40, 160), 1, _lake(False), steps=600, kept=160),
+    OfflineTask(
+        "slippery", "FrozenLake 4 x 4, slippery", LAKE, (100, 400), 200, _lake(True), steps=1000, kept=400
+    ),
 )
 INSIDE = ("deep-sea-e-az-40-beta-0-weight-0", "deep-sea-e-az-40-beta--1-weight-0")
 """Rows whose first seed is looked into, state by state."""
@@ -158,84 +156,6 @@ def draw(tables: Tables) -> Figure:
     return figure
 
 
-@record
-class Played(Replaceable):
-    """What evaluation episodes did [E], and the search at the first of their states."""
-
-    episode_return: Float[Array, "E"]
-    unseen_steps: Float[Array, "E"]  # that the dataset does not have
-    start_value: Float[Array, "E"]
-    start_std: Float[Array, "E"]
-
-
-def play(learner: OfflineLearner, state: TrainState, key: Key, *, episodes: int, beta: Any) -> Played:
-    """Plays episodes of one seed, by what evaluation does in each state: one search of it."""
-    env: Any = learner.env(state.env_params)
-    counts = pair_counts(learner, state)
-    start_key, search_key, policy_key, steps_key = jax.random.split(key, 4)
-    table = learner.policy(state, beta=beta)(policy_key, all_states(env))
-    start = jax.vmap(env.init)(jax.random.split(start_key, episodes))
-    summary = learner.search(state, search_key, start, beta=beta).search_tree.summary()
-
-    def step(
-        carry: tuple[PyTree, Bool[Array, "E"], Float[Array, "E"], Float[Array, "E"]], key: Key
-    ) -> tuple[tuple[PyTree, Bool[Array, "E"], Float[Array, "E"], Float[Array, "E"]], None]:
-        states, over, total, unseen = carry
-        index = jax.vmap(env.index)(states)
-        actions = table.at[index].get(mode="clip")
-        new = counts.at[index, actions].get(mode="clip") == 0
-        after, outcome = jax.vmap(env.step)(states, actions, jax.random.split(key, episodes))
-        total = total + jnp.where(over, 0.0, outcome.reward)
-        unseen = unseen + (new & ~over)
-        states = jax.vmap(tree_where)(over, states, after)
-        return (states, over | outcome.over, total, unseen), None
-
-    zeros = jnp.zeros(episodes)
-    carry = (start, jnp.zeros(episodes, bool), zeros, zeros)
-    (_, _, total, unseen), _ = jax.lax.scan(
-        step, carry, jax.random.split(steps_key, learner.evaluation.max_steps)
-    )
-    return Played(total, unseen, summary.value, summary.value_std)
-
-
-def pair_counts(learner: OfflineLearner, state: TrainState) -> Int[Array, "N A"]:
-    """Returns how often the dataset of a seed has each action in each state of a finite environment."""
-    env, stored = learner.env(state.env_params), state.replay.transitions
-    assert isinstance(env, FiniteEnvironment)
-    states = jax.vmap(jax.vmap(lambda one: env.index(unpack_state(env, one))))(stored.state)
-    there = (state.replay.priorities > 0).astype(jnp.int32)
-    return (
-        jnp.zeros((env.num_states, env.num_actions), jnp.int32)
-        .at[states, stored.action]
-        .add(there, mode="drop")
-    )
-
-
-def best_within(env: FiniteEnvironment[Any], allowed: Bool[np.ndarray, "N A"], max_steps: int) -> float:
-    """Returns the best expected return of an episode of at most `max_steps` that only takes allowed actions.
-
-    A state without one is worth nothing. Outcomes of a step are read from several draws of it.
-    """
-    draws = 1 if getattr(env, "deterministic", False) else DRAWS
-    keys = jax.random.split(jax.random.key(0), draws)
-    states, actions = all_states(env), jnp.arange(env.num_actions)
-
-    def outcomes(state: PyTree, action: Int[Array, ""], key: Key) -> tuple[Array, Array]:
-        after, outcome = env.step(state, action, key)
-        return jnp.where(outcome.over, env.num_states, env.index(after)), outcome.reward
-
-    of_keys = jax.vmap(outcomes, in_axes=(None, None, 0))
-    of_actions = jax.vmap(of_keys, in_axes=(None, 0, None))
-    after, reward = (
-        np.asarray(one) for one in jax.vmap(of_actions, in_axes=(0, None, None))(states, actions, keys)
-    )
-    values = np.zeros(env.num_states + 1)
-    for _ in range(max_steps):
-        scores = np.where(allowed, (reward + values[after]).mean(axis=2), -np.inf).max(axis=1)
-        values[:-1] = np.where(allowed.any(axis=1), scores, 0.0)
-    return float(values[int(env.index(env.init(jax.random.key(0))))])
-
-
 def _evaluated(groups: Sequence[RunGroup]) -> list[TableRow]:
     """Evaluates every seed of groups of one world and agent, with each beta.
 
@@ -247,7 +167,7 @@ def _evaluated(groups: Sequence[RunGroup]) -> list[TableRow]:
     of_runs = [(_shown(group), seed) for group, folder in folders for seed in folder.config().seeds]
     states = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *(state for _, state in restored))
 
-    def evaluate(beta: Float[Array, ""], state: TrainState) -> Played:
+    def evaluate(beta: Float[Array, ""], state: TrainState) -> EvaluatedEpisodes:
         return play(learner, state, jax.random.key(1), episodes=episodes, beta=beta)
 
     program = jax.jit(jax.vmap(jax.vmap(evaluate, in_axes=(None, 0)), in_axes=(0, None)))
@@ -365,7 +285,7 @@ def _restored(folder: Any) -> tuple[OfflineLearner, Any]:
     return trainer.learner, restored.state
 
 
-def _world(group: RunGroup) -> World:
+def _world(group: RunGroup) -> OfflineTask:
     return next(world for world in WORLDS if group.spec.name.startswith(f"{world.name}-"))
 
 
@@ -382,7 +302,7 @@ def _shown(group: RunGroup) -> dict[str, Any]:
     }
 
 
-def _data_spec(world: World) -> RunSpec:
+def _data_spec(world: OfflineTask) -> RunSpec:
     return RunSpec(
         name=f"{world.name}-data",
         label=f"{world.label}: the run that acts",
@@ -401,7 +321,7 @@ def _data_spec(world: World) -> RunSpec:
     )
 
 
-def _offline_spec(world: World, agent: str, transitions: int, beta: float, weight: float) -> RunSpec:
+def _offline_spec(world: OfflineTask, agent: str, transitions: int, beta: float, weight: float) -> RunSpec:
     return RunSpec(
         name=f"{world.name}-{agent}-{transitions}-beta-{beta:g}-weight-{weight:g}",
         label=f"{world.label}, {agent} from {transitions:,} transitions, beta {beta:g}, weight {weight:g}",

@@ -48,7 +48,7 @@ FIRST, REGRET, DISCOVERED = "first_goal_step", "regret_step", "states_discovered
 
 
 @dataclass(frozen=True)
-class Row:
+class AgentRow:
     """An agent of the sweep."""
 
     name: str
@@ -60,9 +60,9 @@ class Row:
 
 
 ROWS = (
-    Row("e-az-counts", "e-az", "E-AZ, counts", "counts", STEPS),
-    Row("e-az", "e-az", "E-AZ, RND", "rnd", FEWER_STEPS, beta=10.0),
-    Row("e-mz-abstracted", "e-mz", "E-MZ, counts", "counts", FEWER_STEPS),
+    AgentRow("e-az-counts", "e-az", "E-AZ, counts", "counts", STEPS),
+    AgentRow("e-az", "e-az", "E-AZ, RND", "rnd", FEWER_STEPS, beta=10.0),
+    AgentRow("e-mz-abstracted", "e-mz", "E-MZ, counts", "counts", FEWER_STEPS),
 )
 CLAIMS = tuple(
     Claim(f"deep-sea-{size}-e-az-counts", f"deep-sea-{size}-{later.name}")
@@ -229,7 +229,7 @@ def _draw_episodes(axis: Axes, table: Table) -> None:
     axis.minorticks_off()
 
 
-def _spec(row: Row, size: int) -> RunSpec:
+def _spec(row: AgentRow, size: int) -> RunSpec:
     return RunSpec(
         name=f"deep-sea-{size}-{row.name}",
         label=row.label,

@@ -29,7 +29,7 @@ FAILING = 3  # seeds of AZ that do not get there, where E-AZ has to
 
 
 @dataclass(frozen=True)
-class World:
+class GridWorld:
     """An environment, and the steps after which an episode of an evaluation has failed.
 
     The environments themselves cut episodes off later: DoorKey 16x16 after 2,560 steps.
@@ -42,13 +42,13 @@ class World:
 
 
 WORLDS = (
-    World("door-key-8", "xminigrid:MiniGrid-DoorKey-8x8", "DoorKey 8x8"),
-    World("door-key-16", "xminigrid:MiniGrid-DoorKey-16x16", "DoorKey 16x16", evaluation_steps=512),
-    World("unlock", "xminigrid:MiniGrid-Unlock", "Unlock"),
-    World("unlock-pick-up", "xminigrid:MiniGrid-UnlockPickUp", "UnlockPickUp"),
-    World("blocked-unlock-pick-up", "xminigrid:MiniGrid-BlockedUnlockPickUp", "BlockedUnlockPickUp"),
-    World("locked-room", "xminigrid:MiniGrid-LockedRoom", "LockedRoom"),
-    World("four-rooms", "xminigrid:MiniGrid-FourRooms", "FourRooms"),
+    GridWorld("door-key-8", "xminigrid:MiniGrid-DoorKey-8x8", "DoorKey 8x8"),
+    GridWorld("door-key-16", "xminigrid:MiniGrid-DoorKey-16x16", "DoorKey 16x16", evaluation_steps=512),
+    GridWorld("unlock", "xminigrid:MiniGrid-Unlock", "Unlock"),
+    GridWorld("unlock-pick-up", "xminigrid:MiniGrid-UnlockPickUp", "UnlockPickUp"),
+    GridWorld("blocked-unlock-pick-up", "xminigrid:MiniGrid-BlockedUnlockPickUp", "BlockedUnlockPickUp"),
+    GridWorld("locked-room", "xminigrid:MiniGrid-LockedRoom", "LockedRoom"),
+    GridWorld("four-rooms", "xminigrid:MiniGrid-FourRooms", "FourRooms"),
 )
 SIMULATOR_AGENTS = {"e-az": "E-AZ", "az-ube": "AZ+UBE", "az": "AZ"}
 """They plan with the environment itself, and observe all of it."""
@@ -120,7 +120,7 @@ def _summary_by_world(seeds: Table, event: str) -> Table:
     return [row for table in tables if table for row in summary_table(table, event)]
 
 
-def _of_world(seeds: Table, world: World) -> list[TableRow]:
+def _of_world(seeds: Table, world: GridWorld) -> list[TableRow]:
     return starting_with(seeds, "label", f"{world.label}:")
 
 
@@ -146,7 +146,7 @@ def _targets(seeds: Table) -> Table:
     return rows
 
 
-def _spec(world: World, agent: str) -> RunSpec:
+def _spec(world: GridWorld, agent: str) -> RunSpec:
     view = {} if agent in SIMULATOR_AGENTS else {f"{paths.ENV_ARGUMENTS}.view": "egocentric"}
     return RunSpec(
         name=f"{world.name}-{agent}",

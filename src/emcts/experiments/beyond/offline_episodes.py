@@ -1,4 +1,4 @@
-"""Episodes of agents that learned offline, beside their datasets: which steps leave the data, and the best within them."""
+"""Episodes of agents that learned offline: which steps leave the dataset, and the best return within it."""
 
 from typing import Any
 

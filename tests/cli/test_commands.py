@@ -82,6 +82,7 @@ def inspect_and_record(capsys: pytest.CaptureFixture[str]) -> None:
         assert message in refused(capsys, *arguments)
 
 
+@pytest.mark.long
 def test_a_run_without_search(capsys: pytest.CaptureFixture[str]) -> None:
     tiny = options({**BDQN, "env.size": 4, "steps": 300})
     main(["train", "deep-sea", "--agent", "bdqn", "--seeds", "2", "--out", "runs/tiny", *tiny])

@@ -25,6 +25,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("own_agent")
 
 
+@pytest.mark.long
 def test_it_opens_the_door(example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     small = {"evaluation.every": 640, "evaluation.episodes": 1, "evaluation.max_steps": 3}

@@ -300,7 +300,8 @@ def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path: Path) -> None:
     assert not np.array_equal(*table(reports, "loss_value").T), "seeds differ"
 
 
-@pytest.mark.parametrize("agent", ["bdqn", pytest.param("az", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("agent", ["bdqn", "az"])
 def test_asterix_is_trained_saved_and_restored(agent: str, tmp_path: Path) -> None:
     """Its state has an array without elements."""
     reports = assert_resumes(trainer("minatar-asterix", agent, (0,)), tmp_path)

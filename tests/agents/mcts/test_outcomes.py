@@ -106,6 +106,7 @@ def test_one_draw_is_believed_and_several_are_weighed() -> None:
     assert believed.std() < 0.2
 
 
+@pytest.mark.long
 def test_an_epistemic_agent_acts_and_learns_with_several_outcomes() -> None:
     learner = agent("e-az", 3)
     state = init(learner, KEY, ())

@@ -109,9 +109,8 @@ def assert_same_alone(environment: str, seeds: tuple[int, ...], chunks: int) -> 
         assert_equal(here.networks, there.networks, rtol=1e-2, atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("environment", "seeds"), [("deep-sea", (1, 5)), pytest.param("subleq", (0, 1), marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("environment", "seeds"), [("deep-sea", (1, 5)), ("subleq", (0, 1))])
 def test_seeds_trained_together_equal_seeds_trained_alone(environment: str, seeds: tuple[int, ...]) -> None:
     assert_same_alone(environment, seeds, 3)
 
@@ -138,6 +137,7 @@ def test_a_loss_that_is_not_finite_is_reported() -> None:
     assert np.isfinite(second.metrics["loss"][0])
 
 
+@pytest.mark.long
 def test_without_noise_training_does_not_change_in_the_last_digit() -> None:
     """Moments of rewards are estimated by default: in a deterministic environment their variance is 0."""
     with_moments: Any = trainer("deep-sea", "e-az")

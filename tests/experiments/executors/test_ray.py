@@ -126,6 +126,7 @@ def test_a_killed_worker_and_a_stopped_one_change_nothing(
     assert sorted((file, file.stat().st_mtime_ns) for file in runs.rglob("*")) == before
 
 
+@pytest.mark.long
 def test_runs_that_break_or_fail_leave_the_others_alone(
     in_workers: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,7 +21,7 @@ from emcts.experiments import setting_paths as paths
 from emcts.experiments.analysis.run_group import RunGroup
 from emcts.experiments.analysis.statistics import describe
 from emcts.experiments.analysis.tables import Table, TableRow, Tables, column, number, unique, where
-from emcts.experiments.beyond.offline_episodes import best_within, pair_counts, play
+from emcts.experiments.beyond.offline_episodes import EvaluatedEpisodes, best_within, pair_counts, play
 from emcts.experiments.paper.experiment import Experiment
 from emcts.experiments.sweeps.run_spec import RunSpec
 from emcts.runs.checkpoints import Checkpoints

@@ -149,7 +149,8 @@ def draw(tables: Tables) -> Figure:
             )
         axis.set_xticks(range(len(reanalyse)), [f"{beta:g}" for beta in reanalyse])
         axis.set_yticks(range(len(evaluation)), [f"{beta:g}" for beta in evaluation])
-        axis.set_title(f"{world}, {agent}, {int(number(transitions)):,}", fontsize=8)
+        data = "all" if transitions is None else f"{int(number(transitions)):,}"
+        axis.set_title(f"{world}, {agent}, {data}", fontsize=8)
         axis.set(xlabel="beta of Reanalyse", ylabel="beta of evaluation")
     for axis in axes[len(panels) :]:
         axis.axis("off")

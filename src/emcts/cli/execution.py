@@ -47,6 +47,7 @@ def train_specs(
         console.print(f"timing {job.spec.name} ...", markup=False, highlight=False)
         return measure_speed(job, catalogue)
 
+    until = options.last_event
     with make_executor(options) as executor:
         kind, device = executor.device()
         found = jobs(specs, out, catalogue, kind)
@@ -56,7 +57,8 @@ def train_specs(
             for note in _notes(planned, device):
                 console.print(note, markup=False, highlight=False, soft_wrap=True)
             return None
-        result = _in_order(executor, planned, SweepRequest([], load, console, command, options.loggers))
+        request = SweepRequest([], load, console, command, options.loggers, until)
+        result = _in_order(executor, planned, request)
     for run, problem in result.problems.items():
         console.print(f"{run}: {problem}", markup=False, highlight=False, soft_wrap=True)
     if result.stopped is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from emcts.experiments.executors.executor import SweepRequest, SweepResult
+from emcts.experiments.executors.executor import ExecutorOptions, SweepRequest, SweepResult
 from emcts.experiments.executors.local import LocalExecutor
 from emcts.experiments.sweeps.job import jobs
 from emcts.experiments.sweeps.plan import plan
@@ -17,11 +17,11 @@ from tests.runs.toy import ToyCatalogue
 CATALOGUE = ToyCatalogue()
 
 
-def swept(specs: list[RunSpec], out: Path) -> tuple[SweepResult, str]:
+def swept(specs: list[RunSpec], out: Path, until: str | None = None) -> tuple[SweepResult, str]:
     screen = io.StringIO()
     planned = plan(jobs(specs, out, CATALOGUE, "cpu"), CATALOGUE, "an abacus")
     return LocalExecutor().run(
-        SweepRequest(planned, ToyCatalogue, Console(file=screen, width=200), "emcts")
+        SweepRequest(planned, ToyCatalogue, Console(file=screen, width=200), "emcts", until=until)
     ), screen.getvalue()
 
 
@@ -53,3 +53,21 @@ def test_exit_codes() -> None:
     assert SweepResult().exit_code == 0
     assert SweepResult({"a": "bad"}).exit_code == 1
     assert SweepResult({"a": "bad"}, stopped=130).exit_code == 130
+
+
+def test_a_run_ends_with_an_event_of_all_its_seeds(tmp_path: Path) -> None:
+    """Both seeds have their first reward at step 300, and one of them is solved."""
+    found = ExecutorOptions(until="found").last_event
+    _, printed = swept([RUNNER], tmp_path, found)
+    assert "ended and saved at step 300 of 1,000" in printed
+    _, printed = swept([RUNNER], tmp_path, found)
+    assert printed == "", "nothing is left to train"
+    _, printed = swept([RUNNER], tmp_path, ExecutorOptions(until="solved").last_event)
+    assert "resumes from step 300" in printed
+    assert "finished: 1,000 steps of each seed" in printed
+
+
+def test_an_unknown_event_is_refused() -> None:
+    with pytest.raises(ValueError, match="found, solved, regret"):
+        _ = ExecutorOptions(until="seen").last_event
+    assert ExecutorOptions().last_event is None

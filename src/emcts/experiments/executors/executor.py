@@ -9,8 +9,12 @@ from rich.console import Console
 from emcts.experiments.sweeps.job import Job
 from emcts.experiments.sweeps.plan import PlannedRun
 from emcts.experiments.sweeps.progress import SweepProgress
+from emcts.registry import lookup
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS
 from emcts.training.catalogue import Catalogue
+
+EVENTS = {"found": "first_reward_step", "solved": "solved_step", "regret": "regret_step"}
+"""The metrics that hold the steps of events, by the names that the command line has for them."""
 
 LoadCatalogue = Callable[[], Catalogue]
 """Returns the catalogue. Another process can call it by its name, where a catalogue may not be picklable."""
@@ -30,6 +34,14 @@ class ExecutorOptions:
     """The number of CPUs that each run takes of its machine. 1 if not given."""
     loggers: tuple[str, ...] = DEFAULT_LOGGERS
     """Where each run logs its metrics besides metrics.jsonl: tensorboard, wandb."""
+    until: str | None = None
+    """End a run early, at the first evaluation by which all its seeds have found the goal (found), solved the task
+    (solved) or reached an average regret below 90% (regret). Without this the same command trains the rest."""
+
+    @property
+    def last_event(self) -> str | None:
+        """The metric that holds the step of the event after which a run ends; None to train all steps."""
+        return None if self.until is None else lookup(EVENTS, self.until, "event for --until")
 
 
 @dataclass(frozen=True)
@@ -46,17 +58,22 @@ class SweepResult:
 
 @dataclass(frozen=True)
 class SweepRequest:
-    """The runs to train, how they are trained, and where progress is shown."""
+    """The runs to train, how they are trained, and where progress is shown. `until` is `ExecutorOptions.last_event`."""
 
     planned: Sequence[PlannedRun]
     load: LoadCatalogue
     console: Console
     command: str
     loggers: Sequence[str] = DEFAULT_LOGGERS
+    until: str | None = None
 
     @property
     def jobs(self) -> list[Job]:
         return [one.job for one in self.planned]
+
+    def is_over(self, job: Job) -> bool:
+        """Returns whether a run has nothing left to train."""
+        return job.is_over or (self.until is not None and job.has_had(self.until))
 
     def progress(self) -> SweepProgress:
         return SweepProgress.begin(self.jobs, [one.steps_per_second for one in self.planned])
@@ -70,7 +87,7 @@ class SweepRequest:
         """Checks, before the first run is trained, that every existing run has the settings of its spec."""
         catalogue = self.load()
         for job in self.jobs:
-            if job.has_begun and not job.is_over:
+            if job.has_begun and not self.is_over(job):
                 job.folder(catalogue, self.command)
 
 

@@ -3,6 +3,7 @@
 from contextlib import AbstractContextManager, nullcontext
 
 from emcts.experiments.executors.executor import Executor, ExecutorOptions, SweepRequest, SweepResult
+from emcts.experiments.executors.worker import stop_after
 from emcts.experiments.sweeps.plan import this_device
 from emcts.experiments.sweeps.progress import SweepDisplay
 from emcts.runs.drive import drive
@@ -20,12 +21,13 @@ class LocalExecutor:
         request.refuse_other_settings()
         catalogue, console, command = request.load(), request.console, request.command
         for index, job in enumerate(jobs):
-            if job.is_over:
+            if request.is_over(job):
                 continue
             folder = job.folder(catalogue, command)
             title = f"run {index + 1} of {len(jobs)}: {job.spec.label}, {len(job.seeds)} seeds, in {job.path}"
             display = SweepDisplay(progress, index, jobs, title, display_for(console, title))
-            result = drive(job.trainer(catalogue, folder), folder, display, command, request.loggers)
+            stop = stop_after(request.until)
+            result = drive(job.trainer(catalogue, folder), folder, display, command, request.loggers, stop)
             if result.state == "stopped":
                 return SweepResult(problems, result.exit_code)
             if result.state == "broken":

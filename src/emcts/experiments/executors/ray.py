@@ -92,7 +92,7 @@ class RayExecutor:
     def run(self, request: SweepRequest) -> SweepResult:
         jobs, progress, problems = request.jobs, request.progress(), request.broken_before()
         request.refuse_other_settings()
-        left = [MonitoredRun(index, job) for index, job in enumerate(jobs) if not job.is_over]
+        left = [MonitoredRun(index, job) for index, job in enumerate(jobs) if not request.is_over(job)]
         if not left:
             return SweepResult(problems)
         if self.is_cluster:
@@ -101,7 +101,7 @@ class RayExecutor:
         monitor = monitor_for(request.console)
         with Interruption() as interruption, monitor:
             monitor.message(f"{len(left)} runs on Ray, side by side as far as resources allow")
-            shared = (request.load, request.command, request.loggers)
+            shared = (request.load, request.command, request.loggers, request.until)
             tasks = {task.remote(_with_absolute_path(run.job), *shared): run for run in left}
             problems |= self._wait(tasks, progress, interruption, monitor)
         return SweepResult(problems, None if interruption.signal is None else interruption.exit_code)

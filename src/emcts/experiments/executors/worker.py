@@ -4,8 +4,9 @@ import os
 import signal
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from emcts.runs.drive import drive
 from emcts.runs.folder import Folder
 from emcts.runs.logging.display import Display
 from emcts.runs.logging.loggers import DEFAULT_LOGGERS
+from emcts.runs.logging.metrics import LatestMetrics, have_had
 from emcts.runs.provenance import commit
 
 SIGTERM_EXIT = 128 + signal.SIGTERM
@@ -56,9 +58,13 @@ class MessageDisplay(Display):
 
 
 def train(
-    job: Job, load: LoadCatalogue, command: str, loggers: Sequence[str] = DEFAULT_LOGGERS
+    job: Job,
+    load: LoadCatalogue,
+    command: str,
+    loggers: Sequence[str] = DEFAULT_LOGGERS,
+    until: str | None = None,
 ) -> WorkerResult:
-    """Creates or opens the run, and trains it from its last checkpoint to its end.
+    """Creates or opens the run, and trains it from its last checkpoint to its end, or to an event of all seeds.
 
     Errors are returned as text, since not every error can be pickled. A SIGTERM comes from the machine, not the user.
     """
@@ -67,7 +73,8 @@ def train(
         catalogue = load()
         folder = job.folder(catalogue, command)
         wait_for_lock(folder, LOCK_SECONDS)
-        result = drive(job.trainer(catalogue, folder), folder, display, command, loggers)
+        stop = stop_after(until)
+        result = drive(job.trainer(catalogue, folder), folder, display, command, loggers, stop)
     except (ValueError, OSError) as error:
         return WorkerResult("failed", str(error), tuple(display.messages))
     except Exception:
@@ -76,6 +83,11 @@ def train(
         raise Terminated(result.message)
     *messages, message = display.messages
     return WorkerResult(result.state, message, tuple(messages))
+
+
+def stop_after(event: str | None) -> Callable[[LatestMetrics], bool] | None:
+    """Returns the function that tells `drive` to stop once all seeds have had an event, named by its metric."""
+    return None if event is None else partial(have_had, event=event)
 
 
 def report(probe: Path) -> WorkerReport:

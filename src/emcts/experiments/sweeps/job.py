@@ -54,6 +54,11 @@ class Job:
         """Whether the run is finished, or broken: the same settings would only break it again."""
         return self.env_steps >= self.total_env_steps or self.is_broken
 
+    def has_had(self, event: str) -> bool:
+        """Returns whether every seed has had an event, as of the last checkpoint."""
+        seeds = Folder.open(self.path).summary().get("seeds", []) if self.has_begun else []
+        return bool(seeds) and all(seed.get(event) is not None for seed in seeds)
+
     def folder(self, catalogue: Catalogue, command: str) -> Folder:
         """Creates the run, or opens it. Other settings are refused, but for more steps, which `drive` stores."""
         settings = self.spec.settings(catalogue)

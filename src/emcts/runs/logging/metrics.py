@@ -69,6 +69,11 @@ def is_solved(latest: LatestMetrics) -> bool:
     return bool(latest) and all(line.get("solved") == 1 for line in latest.values())
 
 
+def have_had(latest: LatestMetrics, event: str) -> bool:
+    """Returns whether every seed has had an event, named by the metric that holds its step."""
+    return bool(latest) and all(event in line for line in latest.values())
+
+
 def seeds_solved(latest: LatestMetrics) -> int | None:
     """Returns how many seeds have solved the task; None before an evaluation, and if nothing tells when it is."""
     if not any("solved" in line or "solved_step" in line for line in latest.values()):

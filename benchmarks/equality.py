@@ -101,6 +101,7 @@ def _stochastic(key: Any, backend: emcts.Backend | None, *, batch: int, simulati
 
 SEARCHES: dict[str, Callable[..., emcts.Tree]] = {
     "PUCT": functools.partial(_search, emcts.muzero_policy, 6),
+    "PUCT, power mean 8": functools.partial(_search, emcts.muzero_policy, 6, backup=emcts.power_mean(8)),
     "Gumbel": functools.partial(_search, emcts.gumbel_muzero_policy, 16),
     "UCT": functools.partial(_search, emcts.uct_policy, 3),
     "UCT, depth 4, correlated": functools.partial(

@@ -10,8 +10,9 @@ import numpy as np
 class Node:
     made = 0
 
-    def __init__(self, state: int, logits: Any, value: float, variance: float):
+    def __init__(self, state: int, logits: Any, value: float, variance: float, exponent: float = 1.0):
         Node.made += 1
+        self.exponent = exponent  # of the power mean of stds
         self.serial = Node.made  # nodes that were made later have larger ones
         self.state = state
         self.logits = [float(x) for x in logits]
@@ -25,7 +26,7 @@ class Node:
 
     @property
     def std(self) -> float:
-        return sum(self.stds) / len(self.stds)
+        return power_mean(self.stds, self.exponent)
 
     def visits(self, action: int) -> int:
         return len(self.edges[action].returns) if action in self.edges else 0
@@ -49,10 +50,16 @@ class Edge:
 
     @property
     def std(self) -> float:
-        return sum(self.stds) / len(self.stds)
+        return power_mean(self.stds, self.child.exponent)
 
     def score(self, beta: float) -> float:
         return self.qvalue + beta * self.std
+
+
+def power_mean(numbers: list[float], exponent: float) -> float:
+    if math.isinf(exponent):
+        return max(numbers)
+    return float((sum(x**exponent for x in numbers) / len(numbers)) ** (1 / exponent))
 
 
 Choose = Callable[[Node, int, int], int]  # node, depth, simulation -> action
@@ -68,13 +75,18 @@ def search(
     max_depth: int | None = None,
     draws: Any = None,
     root: Node | None = None,
+    exponent: float = 1.0,
 ) -> Node:
     """`draws` has for each simulation the noise added to the reward of the edge it ends on, if that is terminal.
 
     With `root` the search goes on below a node of an earlier one.
     """
     root = root or Node(
-        state, model.prior_logits[state], float(model.value[state]), float(model.value_variance[state])
+        state,
+        model.prior_logits[state],
+        float(model.value[state]),
+        float(model.value_variance[state]),
+        exponent,
     )
     for simulation in range(simulations):
         path: list[tuple[Node, Edge]] = []
@@ -134,6 +146,7 @@ def _expand(model: Any, node: Node, action: int) -> Edge:
         model.prior_logits[successor],
         float(model.value[successor]),
         float(model.value_variance[successor]),
+        node.exponent,
     )
     return Edge(child, float(model.reward[at]), float(model.discount[at]), float(model.reward_variance[at]))
 

@@ -29,9 +29,9 @@ class SearchSettings:
     outcomes: int | None = 1
     """number of outcomes of each action that a search in a simulator samples; left out, 1 if the environment is
     deterministic, else 8"""
-    backup_exponent: float = 1.0
+    backup_exponent: float | None = 1.0
     """exponent of the power mean by which the stds of a node's actions are backed up in acting: 1 is the mean of the
-    paper, much more the maximum; above 1 without GPU kernels"""
+    paper, left out, it is the maximum"""
     reuse: bool = False
     """whether the searches of an episode go on in one tree from move to move, while the networks stay the same"""
 
@@ -179,9 +179,10 @@ class TargetSettings:
     search for the other targets), or path (lookahead at each of the ube_steps, where environments are deterministic)"""
     ube_steps: int = 0
     """number of steps of the replay in a UBE target before that"""
-    ube_depth: int = 1
+    ube_depth: int | None = 1
     """number of steps after which lookahead in a simulator reads the UBE head; each costs a pass over all states of a
-    finite environment, elsewhere a factor of the number of actions"""
+    finite environment, elsewhere a factor of the number of actions; left out, the longest episode of a finite
+    environment, elsewhere 1"""
     fraction: float = 1.0
     """fraction of the policy targets that are searched anew; the others are those of acting"""
     beta: float = 0.0

@@ -6,10 +6,10 @@ A propagation rule gives the variance of a return one step further up the tree.
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from emcts.search.inputs import CheckedStep
 from emcts.search.tree import Tree
@@ -40,44 +40,24 @@ def beta_for_confidence(delta: Number) -> Float[Array, "*B"]:
     return 1 / jnp.sqrt(jnp.asarray(delta, dtype=float))
 
 
-@runtime_checkable
-class Backup(Protocol):
-    """How the std of a node follows from those of its edges. The value of a node is always the mean return."""
-
-    def __call__(
-        self,
-        visits: Float[Array, "*B A"],
-        stds: Float[Array, "*B A"],
-        raw_std: Float[Array, "*B"],
-        is_complete: Bool[Array, "*B"],
-    ) -> Float[Array, "*B"]:
-        """Returns the std of a node, given visits and stds of its edges (0 if unvisited) and its own raw estimate.
-
-        A node is complete once each of its legal actions was visited.
-        """
+Backup = Callable[[Float[Array, "*B"], Int[Array, "*B"], Float[Array, "*B"]], Float[Array, "*B"]]
+"""How the std of a node or an edge follows from the stds of its returns: `(std, count, new)`, the std of `count` of
+them and that of one more, to the std of all. Elementwise. The value is always the mean return."""
 
 
 def mean_backup(
-    visits: Float[Array, "*B A"],
-    stds: Float[Array, "*B A"],
-    raw_std: Float[Array, "*B"],
-    is_complete: Bool[Array, "*B"],
+    mean: Float[Array, "*B"], count: Int[Array, "*B"], new: Float[Array, "*B"]
 ) -> Float[Array, "*B"]:
-    """Returns the mean of the stds of all returns, the raw estimate included: the paper's backup.
-
-    A search does not call it: a running mean needs no statistics of the edges (`back_up`).
-    """
-    return (raw_std + jnp.sum(visits * stds, axis=-1)) / (1 + jnp.sum(visits, axis=-1))
+    """Returns a mean of `count` numbers after one more: the paper's backup."""
+    return (mean * count + new) / (count + 1)
 
 
 @dataclasses.dataclass(frozen=True)
 class PowerMean:
-    """The power mean of the stds of a node's edges, weighted by visits: the mean for 1, the max for infinity.
+    """The power mean of the stds of all returns: the mean for 1, the largest that was ever seen for infinity.
 
-    Between the two, edges with large stds count for more than their visits, as in Power-UCT. The raw estimate of the
-    node counts as one more visit until all legal actions were tried: it stands for those that were not, without which a
-    node would be judged by the first action alone. The std of an edge is that of one step and the node behind it, as
-    they are now, and no mean over what they were.
+    Between the two, returns with a large std count for more than their number: what a single path leads to is not
+    averaged away by the paths beside it, and one wrong estimate among many is.
     """
 
     exponent: float | int
@@ -87,28 +67,27 @@ class PowerMean:
             raise ValueError(f"exponent is {self.exponent}: give a number of at least 1, or infinity")
 
     def __call__(
-        self,
-        visits: Float[Array, "*B A"],
-        stds: Float[Array, "*B A"],
-        raw_std: Float[Array, "*B"],
-        is_complete: Bool[Array, "*B"],
+        self, std: Float[Array, "*B"], count: Int[Array, "*B"], new: Float[Array, "*B"]
     ) -> Float[Array, "*B"]:
-        weights = jnp.concatenate(
-            [visits, jnp.where(is_complete, 0, 1)[..., None].astype(visits.dtype)], axis=-1
-        )
-        numbers = jnp.concatenate([stds, raw_std[..., None]], axis=-1)
-        largest = jnp.max(jnp.where(weights > 0, numbers, 0.0), axis=-1)
+        largest = jnp.maximum(std, new)
         if math.isinf(self.exponent):
             return largest
         # Shares of the largest std: powers of these neither overflow nor vanish together.
-        shares = jnp.where(weights > 0, numbers, 0.0) / jnp.where(largest > 0, largest, 1.0)[..., None]
-        mean = jnp.sum(weights * shares**self.exponent, axis=-1) / jnp.sum(weights, axis=-1)
-        return largest * mean ** (1 / self.exponent)
+        unit, exponent = jnp.where(largest > 0, largest, 1.0), float(self.exponent)
+        mean = mean_backup((std / unit) ** exponent, count, (new / unit) ** exponent)
+        return largest * mean ** (1 / exponent)
 
 
-def power_mean(exponent: float | int) -> PowerMean:
+def power_mean(exponent: float | int) -> Backup:
     """Returns the backup by the power mean with this exponent, from 1 (the mean) to `math.inf` (the max)."""
     return PowerMean(exponent)
+
+
+class BackupRules(NamedTuple):
+    """How the variance of a return passes an edge, and how stds follow from those of returns."""
+
+    propagation: Propagation = independent
+    std: Backup = mean_backup
 
 
 class RunningStats(NamedTuple):
@@ -206,30 +185,21 @@ def evaluate(
 
 
 def back_up(
-    running: RunningStats, edge: EdgeModel, arriving: Return, propagation: Propagation
+    running: RunningStats, edge: EdgeModel, arriving: Return, rules: BackupRules
 ) -> tuple[RunningStats, Return]:
     """Returns a node after one more return, and the return that is backed up to its parent (Algorithm 1, BACKUP)."""
     visits = running.node_visits
-    value = _average(running.node_values, visits, arriving.nu)
-    leaving = pass_up(edge, arriving, propagation)
+    value = mean_backup(running.node_values, visits, arriving.nu)
+    leaving = pass_up(edge, arriving, rules.propagation)
     updated = RunningStats(
         node_visits=visits + 1,
         node_values=value,
-        node_value_stds=_average(running.node_value_stds, visits, jnp.sqrt(arriving.variance)),
+        node_value_stds=rules.std(running.node_value_stds, visits, jnp.sqrt(arriving.variance)),
         edge_qvalues=edge.edge_rewards + edge.edge_discounts * value,
         # The edge into a node has as many visits as the node.
-        edge_qvalue_stds=_average(running.edge_qvalue_stds, visits, jnp.sqrt(leaving.variance)),
+        edge_qvalue_stds=rules.std(running.edge_qvalue_stds, visits, jnp.sqrt(leaving.variance)),
     )
     return updated, leaving
-
-
-def with_std(
-    running: RunningStats, edge: EdgeModel, leaving: Return, std: Float[Array, "*B"], propagation: Propagation
-) -> tuple[RunningStats, Return]:
-    """Returns a node whose std is not the mean of those of its returns, with the edge into it, and what it backs up."""
-    variance = propagation(edge.edge_reward_variances, edge.edge_discounts, std * std)
-    updated = running._replace(node_value_stds=std, edge_qvalue_stds=jnp.sqrt(variance))
-    return updated, leaving._replace(variance=variance)
 
 
 def pass_up(edge: EdgeModel, arriving: Return, propagation: Propagation) -> Return:
@@ -238,8 +208,3 @@ def pass_up(edge: EdgeModel, arriving: Return, propagation: Propagation) -> Retu
         nu=edge.edge_rewards + edge.edge_discounts * arriving.nu,
         variance=propagation(edge.edge_reward_variances, edge.edge_discounts, arriving.variance),
     )
-
-
-def _average(mean: Array, count: Array, new: Array) -> Array:
-    """Returns a mean of `count` values after one more."""
-    return (mean * count + new) / (count + 1)

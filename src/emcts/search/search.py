@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Int
 
 from emcts.search import inputs
-from emcts.search.backup import Backup, Propagation, independent, mean_backup
+from emcts.search.backup import Backup, BackupRules, Propagation, independent, mean_backup
 from emcts.search.outcomes import evaluate_outcome
 from emcts.search.reuse import continue_tree, num_nodes, room_for
 from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectionFn
@@ -66,8 +66,8 @@ def search(
         beta: the weight of stds in scores, one number or one for each batch element; 0 is plain MCTS.
         propagation: how variances pass an edge: `independent`, `correlated`, or a function of yours of
             `(reward_variance, discount, variance)`.
-        backup: how the std of a node follows from those of its edges: `mean_backup`, the paper's, `power_mean(p)`
-            between mean and max, or a function of yours; all but the mean traverse the trees in plain JAX.
+        backup: how the std of an edge follows from those of its returns: `mean_backup`, the paper's, `power_mean(p)`
+            between mean and max, or an elementwise function of yours of `(std, count, new)`.
         tree: the result of `subtree`, from which the search goes on by `num_simulations` more.
         max_nodes: the number of nodes of the returned tree; left out, room for the simulations, and for as many nodes
             of `tree`.
@@ -79,7 +79,7 @@ def search(
     num_simulations = inputs.read_count(num_simulations, "num_simulations")
     room = room_for(num_simulations, max_nodes, continues=tree is not None)
     max_depth = room - 1 if max_depth is None else inputs.read_count(max_depth, "max_depth")
-    backend = (default_backend() if backend is None else backend).backing_up(backup)
+    backend = default_backend() if backend is None else backend
     num_outcomes = recurrent_fn.num_outcomes if isinstance(recurrent_fn, SampledOutcomes) else 1
     refuse_too_large(checked_root, room - 1, num_outcomes)
     start = instantiate_tree_from_root(
@@ -100,7 +100,7 @@ def search(
         num_simulations=num_simulations,
         first=num_nodes(start),
         continues=tree is not None,
-        propagation=propagation,
+        rules=BackupRules(propagation, backup),
         has_bonus=not (isinstance(beta, int | float) and beta == 0),
         rng_key=jax.random.fold_in(rng_key, jnp.uint32(_TIE_BREAK)),
     )

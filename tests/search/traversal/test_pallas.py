@@ -31,6 +31,7 @@ CASES = [
     ),
     (emcts.muzero_policy, 3, {"dirichlet_fraction": 0.0}),
     (emcts.gumbel_muzero_policy, 6, {}),
+    (emcts.muzero_policy, 3, {"backup": emcts.power_mean(8), "dirichlet_fraction": 0.0}),
     pytest.param(emcts.gumbel_muzero_policy, 1, {"propagation": emcts.correlated}, marks=pytest.mark.long),
 ]
 
@@ -60,7 +61,7 @@ def test_same_trees_under_vmap() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(("policy", "actions", "options"), [CASES[0], *CASES[2:4]])
+@pytest.mark.parametrize(("policy", "actions", "options"), [CASES[0], *CASES[2:5]])
 def test_kernels_lower_for_cuda(policy: Any, actions: int, options: dict[str, Any]) -> None:
     traced = jax.jit(lambda key: search(policy, KERNELS, actions, key, **options)).trace(jax.random.key(1))
     text = traced.lower(lowering_platforms=("cuda",)).as_text()

@@ -1,6 +1,7 @@
 """The variants of agents: {simulator, learned model} x {no uncertainty, UBE at the root, epistemic search}."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
@@ -86,7 +87,7 @@ def compose(variant: Variant, task: Task, settings: AnySettings) -> MctsLearner:
         planner=variant.acting.planner(settings),
         exploration=variant.acting.exploration(task, settings),
         novelty_update=novelty_update(settings.novelty),
-        reanalyse=_reanalyse(task, settings),
+        reanalyse=_reanalyse(task, settings, world_model),
         loss_weights=settings.loss,
         optimiser=optax.adam(settings.optimiser.learning_rate),
         replay=ReplayConfig(
@@ -131,11 +132,17 @@ def _beta(task: Task, settings: AnySettings) -> float:
     return 1.0 if task.is_deterministic else 10.0
 
 
-def _search(settings: AnySettings, *, noise: bool = False) -> Planner:
-    """The search of the settings. With `noise`, puct explores by Dirichlet noise and by sampled actions."""
+def _search(settings: AnySettings) -> Planner:
+    """The search of the settings."""
+    given = settings.search.backup_exponent
+    exponent = math.inf if given is None else given
+    return _search_by(settings, emcts.mean_backup if exponent == 1 else emcts.power_mean(exponent))
+
+
+def _search_by(settings: AnySettings, backup: emcts.Backup, *, noise: bool = False) -> Planner:
+    """The search with a rule of backups. With `noise`, puct explores by Dirichlet noise and by sampled actions."""
     search = settings.search
     prior = exploration_prior if settings.exploration.policy_head else uniform_prior
-    backup = emcts.mean_backup if search.backup_exponent == 1 else emcts.power_mean(search.backup_exponent)
     planners: dict[str, Planner] = {
         "puct": Puct(
             search.simulations,
@@ -151,12 +158,12 @@ def _search(settings: AnySettings, *, noise: bool = False) -> Planner:
 
 
 def _search_without_uncertainty(settings: AnySettings, *, noise: bool) -> Planner:
-    if settings.search.backup_exponent != 1:
+    if settings.search.backup_exponent not in (None, 1):
         raise ValueError(
             f"search.backup_exponent {settings.search.backup_exponent} is that of stds, which this agent's search does "
             "not read: give 1, or take --agent e-az or e-mz"
         )
-    return _search(settings, noise=noise)
+    return _search_by(settings, emcts.mean_backup, noise=noise)
 
 
 def _ube_at_root(settings: AnySettings) -> Planner:
@@ -195,7 +202,7 @@ def _spaced_betas(beta: float, exploring: int, exploiting: int) -> ExplorationSc
     return ExplorationSchedule((0.0,) * exploiting + betas, (False,) * exploiting + (True,) * exploring)
 
 
-def _reanalyse(task: Task, settings: AnySettings) -> Reanalyse:
+def _reanalyse(task: Task, settings: AnySettings, world_model: WorldModel[PyTree]) -> Reanalyse:
     targets, simulations = settings.targets, settings.search.simulations
     uniform = targets.uniform_fraction
     planners: dict[str, Planner] = {
@@ -223,12 +230,16 @@ def _reanalyse(task: Task, settings: AnySettings) -> Reanalyse:
         exploration_beta=_beta(task, settings),
         exploration_temperature=settings.exploration.temperature,
         uses_novelty=targets.beta != 0 or settings.exploration.policy_head or ube.uses_search,
-        lookahead_depth=_lookahead_depth(settings),
+        lookahead_depth=_lookahead_depth(task, settings, world_model),
     )
 
 
-def _lookahead_depth(settings: AnySettings) -> int:
-    depth: int = settings.targets.ube_depth
+def _lookahead_depth(task: Task, settings: AnySettings, world_model: WorldModel[PyTree]) -> int:
+    depth: int | None = settings.targets.ube_depth
+    if depth is None:
+        is_simulator = not isinstance(settings.model, LearnedModelSettings)
+        is_tabular = is_simulator and world_model.all_states(task.env) is not None
+        return task.max_steps if is_tabular and settings.targets.ube == "lookahead" else 1
     if depth > 1 and settings.targets.ube != "lookahead":
         raise ValueError(
             f"targets.ube_depth {depth} is that of lookahead, got targets.ube {settings.targets.ube}: "

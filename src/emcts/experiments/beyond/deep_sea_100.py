@@ -40,6 +40,8 @@ FEWER_STEPS = {70: 30_000, 100: 40_000}
 EVALUATION_INTERVAL = 2_000
 UNSEEN_VARIANCE = 1.5
 """Half of the preset's: over 100 steps, new ones add up to 95, and with 3 to 190. The UBE head ends at 117."""
+EXPONENT = 16.0
+"""Of the power mean by which the searches that act back up stds."""
 WITHIN = 1.5  # times the steps of the planner: the target of E-AZ with counts
 EXPLORING_SHARE = {"e-az": 0.5, "az-ube": 0.5, "e-mz": 0.5, "mz-ube": 0.5, "bdqn": 1.0}
 """Of the episodes of the paper's protocol, by agent; the others explore by noise alone, in all episodes."""
@@ -244,6 +246,7 @@ def _spec(row: AgentRow, size: int) -> RunSpec:
             paths.NOVELTY: row.novelty,
             paths.BETA: row.beta,
             paths.UNSEEN_VARIANCE: UNSEEN_VARIANCE,
+            **({paths.UBE_DEPTH: size, paths.BACKUP_EXPONENT: EXPONENT} if row.agent == "e-az" else {}),
         },
         seeds_per_run={"cpu": SEEDS, "gpu": SEEDS},
     )

@@ -18,7 +18,7 @@ from emcts.experiments.paper.experiment import Experiment
 from emcts.experiments.sweeps.run_spec import RunSpec
 
 SIZE, SEEDS = 30, 3
-BETAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+BETAS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 
 def analyse(groups: Sequence[RunGroup]) -> Tables:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 from jaxtyping import Array, Int
 
-from emcts.search.backup import Backup as BackupRule
-from emcts.search.backup import Propagation, mean_backup
+from emcts.search.backup import BackupRules
 from emcts.search.inputs import ModelStep
 from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectionFn, node_rule
 from emcts.search.traversal import plain
@@ -24,29 +23,20 @@ if TYPE_CHECKING:
     from emcts.search.traversal.fused import Kernels
 
 Simulate = Callable[[Tree[object], BoundRule, BoundRule, int, Int[Array, "B"]], LeafEdge]
-Backup = Callable[[Tree[object], LeafEdge, ModelStep, Propagation], Tree[object]]
+Backup = Callable[[Tree[object], LeafEdge, ModelStep, BackupRules], Tree[object]]
 
 
 class Backend(NamedTuple):
     """How trees without embeddings are traversed.
 
     `simulate(tree, root_rule, interior_rule, max_depth, new_node)` selects actions from the root down to a leaf, in
-    trees whose values are scores. `backup(tree, leaf, step, propagation)` writes the model's output for the leaf and
+    trees whose values are scores. `backup(tree, leaf, step, rules)` writes the model's output for the leaf and
     averages it into all nodes above. `kernels` do both at once, for trees that fit them.
     """
 
     simulate: Simulate  # from the root down to a leaf
     backup: Backup  # from the leaf up to the root
     kernels: "Kernels | None" = None  # both at once
-
-    def backing_up(self, rule: BackupRule) -> "Backend":
-        """Returns a backend with this rule of backups: itself for the mean, else the one in plain JAX.
-
-        Kernels average what comes up a path, and do not read the edges beside it.
-        """
-        if rule is mean_backup:
-            return self
-        return Backend(merged_simulate, merging(functools.partial(plain.backup, rule=rule)))
 
     def traversal(
         self,
@@ -58,7 +48,7 @@ class Backend(NamedTuple):
         num_simulations: int,
         first: Int[Array, "B"],
         continues: bool,
-        propagation: Propagation,
+        rules: BackupRules,
         has_bonus: bool,
         rng_key: Key,
     ) -> Traversal:
@@ -74,7 +64,7 @@ class Backend(NamedTuple):
                 tree = tree.scored() if has_bonus else tree
                 return plain.simulate_by_functions(tree, root_fn, interior_fn, max_depth, new_node, key)
 
-            return SeparateTraversal(by_functions, self.backup, first, propagation)
+            return SeparateTraversal(by_functions, self.backup, first, rules)
         root_key, interior_key = jax.random.split(rng_key)
         at_root = BoundRule.bind(root_rule, root_key, tree)
         at_interior = BoundRule.bind(interior_rule, interior_key, tree)
@@ -91,14 +81,14 @@ class Backend(NamedTuple):
                     max_depth=max_depth,
                     num_simulations=num_simulations,
                     continues=continues,
-                    propagation=propagation,
+                    rules=rules,
                 )
 
         def by_rules(tree: Tree[object], simulation: Array, new_node: Int[Array, "B"], _: Key) -> LeafEdge:
             tree = tree.scored() if has_bonus else tree
             return self.simulate(tree, at_root.at(simulation), at_interior, max_depth, new_node)
 
-        return SeparateTraversal(by_rules, self.backup, first, propagation, bare=True)
+        return SeparateTraversal(by_rules, self.backup, first, rules, bare=True)
 
 
 def merged_simulate(
@@ -118,10 +108,8 @@ def merged_simulate(
 
 
 def merging(backup: Backup) -> Backup:
-    def merged(tree: Tree[object], leaf: LeafEdge, step: ModelStep, propagation: Propagation) -> Tree[object]:
-        return merge_under_vmap(lambda tree, leaf, step: backup(tree, leaf, step, propagation))(
-            tree, leaf, step
-        )
+    def merged(tree: Tree[object], leaf: LeafEdge, step: ModelStep, rules: BackupRules) -> Tree[object]:
+        return merge_under_vmap(lambda tree, leaf, step: backup(tree, leaf, step, rules))(tree, leaf, step)
 
     return merged
 

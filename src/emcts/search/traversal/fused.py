@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
-from emcts.search.backup import Propagation
+from emcts.search.backup import BackupRules
 from emcts.search.inputs import ModelStep
 from emcts.search.outcomes import mark_equal_draws
 from emcts.search.traversal import pallas, plain
@@ -51,7 +51,7 @@ class FusedTraversal:
     descent: Descent
     max_depth: int
     num_simulations: int
-    propagation: Propagation
+    rules: BackupRules
     continues: bool  # whether the trees have more nodes than their roots already
     embedding: PyTree  # of `_Field`
 
@@ -113,7 +113,7 @@ class FusedTraversal:
             state = state.replace(tree=tree.replace(children_index=children))
         run = functools.partial(
             self.kernels.advance,
-            propagation=self.propagation,
+            rules=self.rules,
             max_depth=self.max_depth,
             num_simulations=self.num_simulations,
         )
@@ -230,7 +230,7 @@ def _plain_advance(
     descent: Descent,
     simulation: Int[Array, ""],
     *,
-    propagation: Propagation,
+    rules: BackupRules,
     max_depth: int,
     num_simulations: int,
 ) -> Work:
@@ -240,7 +240,7 @@ def _plain_advance(
         array.at[batch, work.leaf.next_node_index].set(row)
         for array, row in zip(work.embeddings, embedding, strict=True)
     )
-    grown = work.replace(tree=plain.backup(work.tree, work.leaf, step, propagation), embeddings=embeddings)
+    grown = work.replace(tree=plain.backup(work.tree, work.leaf, step, rules), embeddings=embeddings)
     return _plain_descent(grown, descent, jnp.minimum(simulation + 1, num_simulations - 1), max_depth)
 
 

@@ -4,7 +4,7 @@ import functools
 
 import jax
 
-from emcts.search.backup import Propagation
+from emcts.search.backup import BackupRules
 from emcts.search.inputs import ModelStep
 from emcts.search.traversal import fused, pallas, plain
 from emcts.search.traversal.backend import Backend, merged_simulate, merging
@@ -19,10 +19,10 @@ def can_run() -> bool:
 
 
 def _backup_by_platform(
-    tree: Tree[object], leaf: LeafEdge, step: ModelStep, propagation: Propagation
+    tree: Tree[object], leaf: LeafEdge, step: ModelStep, rules: BackupRules
 ) -> Tree[object]:
-    in_jax = functools.partial(plain.backup, propagation=propagation)
-    on_cuda = functools.partial(pallas.backup, propagation=propagation) if fused.fits(tree) else in_jax
+    in_jax = functools.partial(plain.backup, rules=rules)
+    on_cuda = functools.partial(pallas.backup, rules=rules) if fused.fits(tree) else in_jax
     return jax.lax.platform_dependent(tree, leaf, step, cuda=on_cuda, default=in_jax)
 
 

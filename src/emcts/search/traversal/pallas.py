@@ -20,6 +20,7 @@ from jax.experimental import pallas as pl
 from jaxtyping import Array, Int
 
 from emcts.search.backup import (
+    BackupRules,
     EdgeModel,
     NodeFields,
     Propagation,
@@ -79,7 +80,7 @@ def advance(
     descent: Descent,
     simulation: Int[Array, ""],
     *,
-    propagation: Propagation,
+    rules: BackupRules,
     max_depth: int,
     num_simulations: int,
     interpret: bool = False,
@@ -98,8 +99,10 @@ def advance(
         program = Program(num_actions)
         following = program.load_common(simulation) + 1  # a kernel cannot read an array without axes
         length = program.load(work.path.length)
-        arriving = _expand(program, work.tree, work.leaf, step, propagation, (embedding, work.embeddings))
-        _back_up_path(program, work, length, arriving, propagation)
+        arriving = _expand(
+            program, work.tree, work.leaf, step, rules.propagation, (embedding, work.embeddings)
+        )
+        _back_up_path(program, work, length, arriving, rules)
         barrier()
         last = jnp.minimum(following, num_simulations - 1)
         _select_on_path(program, work, descent, last, length, at_once)
@@ -113,7 +116,7 @@ def backup(
     tree: Tree[object],
     leaf: LeafEdge,
     step: ModelStep,
-    propagation: Propagation,
+    rules: BackupRules,
     *,
     interpret: bool = False,
 ) -> Tree[object]:
@@ -122,8 +125,8 @@ def backup(
 
     def kernel(leaf: LeafEdge, step: ModelStep, tree: Tree[object]) -> None:
         program = Program(num_actions)
-        arriving = _expand(program, tree, leaf, step, propagation)
-        _back_up_parents(program, tree, leaf, arriving, propagation)
+        arriving = _expand(program, tree, leaf, step, rules.propagation)
+        _back_up_parents(program, tree, leaf, arriving, rules)
 
     return _call(kernel, (leaf, step), tree, "emcts_backup", interpret)
 
@@ -352,9 +355,7 @@ class _Chunk(NamedTuple):
     arriving: Return
 
 
-def _back_up_path(
-    program: Program, work: Work, length: Scalar, arriving: Return, propagation: Propagation
-) -> None:
+def _back_up_path(program: Program, work: Work, length: Scalar, arriving: Return, rules: BackupRules) -> None:
     """Averages a return into all nodes of a path above its leaf, from the leaf's parent on, many at once."""
     fields = NodeFields.of(work.tree)
     lanes = lax.broadcasted_iota(jnp.int32, (BACKED_UP_AT_ONCE,), 0)
@@ -370,12 +371,12 @@ def _back_up_path(
             here, (arriving, arrived) = lanes == lane, state
             arrived = jax.tree.map(lambda number, row: jnp.where(here, number, row), arriving, arrived)
             at_lane = jax.tree.map(lambda row: jnp.sum(jnp.where(here, row, jnp.zeros_like(row))), edge)
-            return pass_up(at_lane, arriving, propagation), arrived
+            return pass_up(at_lane, arriving, rules.propagation), arrived
 
         nothing = jnp.zeros_like(running.node_values)
         count = jnp.minimum(chunk.length, BACKED_UP_AT_ONCE)
         above, arrived = lax.fori_loop(0, count, one, (chunk.arriving, Return(nothing, nothing)))
-        new, _ = back_up(running, edge, arrived, propagation)
+        new, _ = back_up(running, edge, arrived, rules)
         jax.tree.map(
             lambda ref, numbers: program.store_at(ref, numbers, nodes, mask=exists), fields.running, new
         )
@@ -394,7 +395,7 @@ class _Position(NamedTuple):
 
 
 def _back_up_parents(
-    program: Program, tree: Tree[object], leaf: LeafEdge, arriving: Return, propagation: Propagation
+    program: Program, tree: Tree[object], leaf: LeafEdge, arriving: Return, rules: BackupRules
 ) -> None:
     """Averages a return into all nodes above a leaf, where no path is known."""
     fields = NodeFields.of(tree)
@@ -404,7 +405,7 @@ def _back_up_parents(
         return _Position(at, program.load(tree.parents, at), running, edge)
 
     def average(at: _Position, arriving: Return) -> Return:
-        new, arriving = back_up(at.running, at.edge, arriving, propagation)
+        new, arriving = back_up(at.running, at.edge, arriving, rules)
         jax.tree.map(lambda ref, number: program.store(ref, number, at.node), fields.running, new)
         return arriving
 

@@ -12,18 +12,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from emcts.search.backup import (
-    Backup,
+    BackupRules,
     NodeFields,
-    Propagation,
     Return,
     RunningStats,
     back_up,
     evaluate,
-    mean_backup,
-    with_std,
 )
 from emcts.search.inputs import ModelStep, with_variances
-from emcts.search.outcomes import mean_over_outcomes, next_outcome, sum_over_outcomes
+from emcts.search.outcomes import next_outcome
 from emcts.search.selection import InteriorActionSelectionFn, RootActionSelectionFn
 from emcts.search.traversal.rules import BoundRule, NodeStats, entry, stats_of_children
 from emcts.search.tree import Tree
@@ -193,19 +190,15 @@ def backup(
     tree: Tree[object],
     leaf: LeafEdge,
     output: ModelStep,
-    propagation: Propagation,
-    rule: Backup = mean_backup,
+    rules: BackupRules,
 ) -> Tree[object]:
-    """Writes the model's output to the leaf, and averages the return into all nodes above it.
-
-    With another rule than the mean, the stds of these nodes follow from the stds of their edges.
-    """
+    """Writes the model's output to the leaf, and averages the return into all nodes above it."""
     step = with_variances(output)
     at_leaf, at_parent = (_places(tree, index) for index in (leaf.next_node_index, leaf.parent_index))
     branch = leaf.outcome * tree.num_actions + leaf.action
     fields = jax.tree.map(_joined, NodeFields.of(tree))
     running = jax.tree.map(lambda field: entry(field, at_leaf), fields.running)
-    new, arriving = evaluate(running, entry(fields.edge.edge_rewards, at_leaf), step, propagation)
+    new, arriving = evaluate(running, entry(fields.edge.edge_rewards, at_leaf), step, rules.propagation)
     fields = jax.tree.map(lambda field, number: _write(field, number, at_leaf), fields, new)
     parents = _write(_joined(tree.parents), leaf.parent_index, at_leaf)
     tree = tree.replace(
@@ -219,10 +212,7 @@ def backup(
         is_node = state.node_index != Tree.NO_PARENT
         at = jnp.maximum(_places(tree, state.node_index), 0)
         old, edge = jax.tree.map(lambda field: entry(field, at), (state.running, fields.edge))
-        new, arriving = back_up(old, edge, state.arriving, propagation)
-        if rule is not mean_backup:
-            std = _std_of_edges(tree, at, state.running, entry(fields.raw_value_stds, at), rule)
-            new, arriving = with_std(new, edge, arriving, std, propagation)
+        new, arriving = back_up(old, edge, state.arriving, rules)
         to = jnp.where(is_node, at, len(parents))
         running = jax.tree.map(
             lambda field, number: field.at[to].set(number, mode="drop"), state.running, new
@@ -234,26 +224,6 @@ def backup(
     end = jax.lax.while_loop(lambda state: jnp.any(state.node_index != Tree.NO_PARENT), body, start)
     fields = fields._replace(running=end.running)
     return jax.tree.map(lambda field: field.reshape(tree.parents.shape), fields).write(tree)
-
-
-def _std_of_edges(
-    tree: Tree[object], at: Int[Array, "B"], running: RunningStats, raw_std: Array, rule: Backup
-) -> Array:
-    """Returns what a rule makes of the edges of a node of each tree, given the statistics of all nodes, joined."""
-    children = entry(_joined(tree.children_index), at)
-    exists = children >= 0
-    places = jnp.maximum(_places(tree, children), 0)
-
-    def by_outcome(field: Array) -> list[Array]:
-        return jnp.split(jnp.where(exists, entry(field, places), 0), tree.num_outcomes, axis=-1)
-
-    by_draw = by_outcome(running.node_visits)
-    stds = mean_over_outcomes(by_draw, by_outcome(running.edge_qvalue_stds))
-    visits = sum_over_outcomes(by_draw).astype(stds.dtype)
-    logits = entry(_joined(tree.children_prior_logits), at)
-    is_root = (at % tree.parents.shape[1] == Tree.ROOT_INDEX)[:, None]
-    is_legal = (logits > jnp.finfo(logits.dtype).min) & ~(is_root & tree.root_invalid_actions)
-    return rule(visits, stds, raw_std, jnp.all((visits > 0) | ~is_legal, axis=-1))
 
 
 def _written(field: Array, numbers: Array, *places: Int[Array, "B"]) -> Array:

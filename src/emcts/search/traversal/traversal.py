@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from emcts.search.backup import Propagation
+from emcts.search.backup import BackupRules
 from emcts.search.inputs import ModelStep
 from emcts.search.outcomes import mark_equal_draws
 from emcts.search.traversal.plain import LeafEdge
@@ -54,9 +54,9 @@ class SeparateTraversal:
     """
 
     simulate: Callable[[Tree[Any], Int[Array, ""], Int[Array, "B"], Key], LeafEdge]
-    backup: Callable[[Tree[Any], LeafEdge, ModelStep, Propagation], Tree[Any]]
+    backup: Callable[[Tree[Any], LeafEdge, ModelStep, BackupRules], Tree[Any]]
     first: Int[Array, "B"]  # node that the search adds
-    propagation: Propagation
+    rules: BackupRules
     bare: bool = False
 
     def begin(self, tree: Tree[Any]) -> Tree[Any]:
@@ -90,7 +90,7 @@ class SeparateTraversal:
                 work.children_index, leaf.parent_index, leaf.action, first_equal, work.num_actions
             )
             work = work.replace(children_index=children)
-        grown = self.backup(_bare(work), leaf, step, self.propagation)
+        grown = self.backup(_bare(work), leaf, step, self.rules)
         return grown.replace(embeddings=embeddings, extra_data=work.extra_data)
 
     def end(self, work: Tree[Any], start: Tree[Any]) -> Tree[Any]:

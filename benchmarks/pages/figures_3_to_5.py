@@ -1,11 +1,13 @@
 """The tables of figures 3, 4 and 5, and of table 1."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from benchmarks.pages.page import TextTable
 from benchmarks.pages.stored import figure, file, row_of
 from benchmarks.pages.texts import count, decimal, found, mean_and_std, probability
-from emcts.experiments.analysis.tables import TableRow, column, number, where
+from emcts.experiments.analysis.tables import Table, TableRow, column, number, where
 from emcts.experiments.paper.published import quantities
 
 MODELS = {
@@ -24,6 +26,17 @@ TABLE_1 = {
     "mz-ube-anchored": "MZ+UBE, RND (anchored)",
     "mz-anchored": "MZ (anchored)",
 }
+FRESH = (
+    "e-az",
+    "az-ube",
+    "az",
+    "e-az-counts",
+    "e-mz-abstracted",
+    "mz-ube-abstracted",
+    "e-mz-anchored",
+    "mz-ube-anchored",
+)
+BEFORE = ("e-az", "az-ube")
 BESIDES = {
     "deep-sea-40-e-az-counts": "E-AZ, counts",
     "perfect-novelty": "perfect novelty",
@@ -107,9 +120,18 @@ def first_goals_of_all() -> TextTable:
 
 
 def first_goal_claims() -> TextTable:
+    return _claims("table-1", tuple(MODELS))
+
+
+def first_goal_claims_with_paper_settings() -> TextTable:
+    return _claims("table-1-paper", ("",))
+
+
+def _claims(name: str, suffixes: Sequence[str]) -> TextTable:
     rows = []
-    for suffix, (model, epistemic, ube) in MODELS.items():
-        row = row_of(figure("table-1")["claims"], sooner=f"deep-sea-40-{_name(epistemic)}{suffix}")
+    for suffix in suffixes:
+        model, epistemic, ube = MODELS[suffix]
+        row = row_of(figure(name)["claims"], sooner=f"deep-sea-40-{_name(epistemic)}{suffix}")
         rows.append(
             [
                 f"{model}: {epistemic}, {ube}",
@@ -124,25 +146,49 @@ def first_goal_claims() -> TextTable:
 
 
 def first_goals_on_fresh_seeds() -> TextTable:
-    """E-AZ on seeds that nothing was chosen on, beside the rows above."""
-    runs = where(file("deep-sea-reward-noise.csv"), size=40.0, stochastic="False", purpose="report")
+    """Agents on seeds that nothing was chosen on: rows of the table, and those of the presets before."""
+    fresh, before = file("table-1-fresh.csv"), figure("why-search")["seeds"]
+    rows = [_fresh(where(fresh, row=f"deep-sea-40-{name}"), "today's") for name in FRESH]
+    rows += [_fresh(where(before, row=f"deep-sea-40-{name}-rnd-one-step"), "before") for name in BEFORE]
+    header = ["agent", "preset", "seeds", "steps", "found", "first goal, mean ± std", "latest"]
+    return TextTable(header, rows)
+
+
+def _fresh(seeds: Table, preset: str) -> list[str]:
+    name = str(seeds[0]["row"]).removeprefix("deep-sea-40-").removesuffix("-rnd-one-step")
+    numbers, first = (np.array(column(seeds, what)) for what in ("seed", "first_goal_step"))
+    goals = first[np.isfinite(first)]
+    spread = f" ± {goals.std(ddof=1):,.0f}" if len(goals) > 1 else ""
+    return [
+        {**TABLE_1, "e-az-counts": "E-AZ, counts"}[name],
+        preset,
+        f"{min(numbers):.0f} to {max(numbers):.0f}",
+        count(max(column(seeds, "env_steps"))),
+        f"{len(goals)} of {len(seeds)}",
+        f"{goals.mean():,.0f}{spread}" if len(goals) else "none",
+        count(goals.max()) if len(goals) else "",
+    ]
+
+
+def first_goals_with_paper_settings() -> TextTable:
+    """Agents with the paper's own settings, beside the paper's numbers."""
     rows = []
-    for novelty, beta, row in (("rnd", 10.0, "deep-sea-40-e-az"), ("counts", 1.0, "deep-sea-40-e-az-counts")):
-        seeds = where(runs, novelty=novelty, beta=beta)
-        first = column(seeds, "first_goal_step")
-        tuned = row_of(figure("table-1")["summary"], row=row)
-        numbers = column(seeds, "seed")
+    for row in figure("table-1-paper")["summary"]:
+        name = str(row["row"]).removeprefix("deep-sea-40-")
+        if name not in TABLE_1:
+            continue
+        paper = quantities("table-1", str(row["row"]))
         rows.append(
             [
-                f"E-AZ, {'RND' if novelty == 'rnd' else novelty}",
-                mean_and_std(tuned),
-                f"{min(numbers):.0f} to {max(numbers):.0f}",
-                f"{np.isfinite(first).sum()} of {len(seeds)}",
-                f"{np.mean(first):,.0f} ± {np.std(first, ddof=1):,.0f}",
+                TABLE_1[name],
+                found(row),
+                mean_and_std(row),
+                f"{count(paper['found percent'])}% of {count(paper['seeds'])}",
+                f"{count(paper['mean'])} ± {count(paper['std'])}",
             ]
         )
-    header = ["agent", "seeds of the presets, mean ± std", "other seeds", "found"]
-    return TextTable([*header, "first goal, mean ± std"], rows)
+    header = ["agent", "found here", "first goal, mean ± std", "found, paper", "first goal, paper"]
+    return TextTable(header, rows)
 
 
 def games() -> TextTable:
@@ -182,5 +228,7 @@ TABLES = {
     "table-1-all-seeds": first_goals_of_all,
     "table-1-claims": first_goal_claims,
     "table-1-fresh-seeds": first_goals_on_fresh_seeds,
+    "table-1-paper-settings": first_goals_with_paper_settings,
+    "table-1-paper-settings-claims": first_goal_claims_with_paper_settings,
     "figure-5": games,
 }

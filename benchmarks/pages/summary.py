@@ -173,7 +173,7 @@ def _rows(runs: Sequence[dict[str, object]]) -> list[str]:
 
 def _kind(row: str) -> str:
     """Returns a row without what it is run on, such as `minatar-e-az`."""
-    return re.sub(r"-(asterix|breakout|freeway|seaquest|space-invaders|\d+)", "", row)
+    return re.sub(r"-(asterix|breakout|freeway|seaquest|space-invaders|[\d.]+)", "", row)
 
 
 def _duration(seconds: float | None) -> str:

@@ -1,19 +1,20 @@
-"""Tables on search with good uncertainty: UBE heads, backups without learning, and what is left to run."""
+"""Tables on search with good uncertainty: UBE heads, backups without learning, and steps to the goal with learning."""
 
-import json
 import math
 from typing import Any
 
+import numpy as np
 from scipy.stats import mannwhitneyu
 
-from benchmarks.pages.page import ROOT, TextTable
-from benchmarks.pages.stored import file, record
-from benchmarks.pages.texts import count, decimal, probability
-from emcts.experiments.analysis.tables import number, where
+from benchmarks.pages.page import TextTable
+from benchmarks.pages.stored import figure, file, record, row_of
+from benchmarks.pages.texts import count, decimal, found, mean_and_std, probability
+from emcts.experiments.analysis.tables import column, number, where
 from emcts.experiments.beyond import why_search
 from emcts.experiments.paper import exact_novelty
 
 HEADS, FAULTS = "heads-15.json", "faults-20.csv"
+TARGETS = {"rnd": 8_000, "counts": 7_200}
 SIZE, PLANNED_SEEDS = 15, 20
 AGENTS = {"e-az": "E-AZ", "az-ube": "AZ+UBE", "e-mz": "E-MZ"}
 WAYS = {
@@ -95,16 +96,70 @@ def _fault(late: float, noise: float, lasting: float, width: float) -> str:
     return ", ".join(parts) or "exact"
 
 
-def remaining() -> TextTable:
-    """The rows of the experiment, with their cost by the speed of stored runs of the same agents on one H200."""
-    stored = {"counts": "deep-sea-40-e-az-counts.json", "rnd": "deep-sea-40-e-az-rnd.json"}
+def goals() -> TextTable:
+    """Steps to the first goal at 40 x 40, by UBE targets and backups."""
+    rows = [
+        [
+            str(row["label"]),
+            found(row),
+            mean_and_std(row),
+            count(row["median"]),
+            f"{count(row['median_low'])} to {count(row['median_high'])}",
+            f"{number(row['simulator_steps_of_found']) / 1e6:,.0f}",
+        ]
+        for row in figure("why-search")["summary"]
+    ]
+    header = ["agent", "found", "first goal, mean ± std", "median", "95%"]
+    return TextTable([*header, "million simulator steps to it"], rows)
+
+
+def targets() -> TextTable:
+    """The mean first goals to reach, and those that were reached with the same UBE targets."""
     rows = []
-    for spec in why_search.SPECS:
-        novelty = spec.changes["novelty.kind"]
-        run = json.loads((ROOT / "docs" / "results" / stored[novelty]).read_text(encoding="utf-8"))
-        seconds = run["seeds"][0]["seconds"] / run["total_env_steps"] * why_search.STEPS
-        rows.append([spec.label, count(spec.seeds), count(why_search.STEPS), count(seconds)])
-    return TextTable(["row", "seeds", "steps", "seconds on one H200, about"], rows)
+    for novelty, target in TARGETS.items():
+        means = [
+            number(row_of(figure("why-search")["summary"], row=f"deep-sea-40-{name}")["mean_of_found"])
+            for name in (f"e-az-{novelty}-deep-power", f"az-ube-{novelty}-deep", f"az-ube-{novelty}-one-step")
+        ]
+        rows.append([novelty if novelty == "counts" else "RND", count(target), *map(count, means)])
+    header = ["novelty", "at most", "E-AZ", "AZ+UBE, the same targets"]
+    return TextTable([*header, "AZ+UBE, targets of one step"], rows)
 
 
-TABLES = {"why-search-heads": heads, "why-search-faults": faults, "why-search-runs": remaining}
+def claims() -> TextTable:
+    labels = {spec.name: spec.label for spec in why_search.SPECS}
+    rows = [
+        [
+            labels[str(row["sooner"])],
+            labels[str(row["later"])],
+            count(-number(row["difference_of_restricted_means"])),
+            probability(row["permutation_p"]),
+            probability(row["log_rank_p"]),
+        ]
+        for row in figure("why-search")["claims"]
+    ]
+    header = ["E-AZ", "AZ+UBE", "steps sooner on average", "permutation p", "log-rank p"]
+    return TextTable(header, rows)
+
+
+def choosing() -> TextTable:
+    """The seeds that the preset was chosen on."""
+    table = file("deep-sea-40-choosing.csv")
+    labels = {spec.name: spec.label for spec in why_search.SPECS}
+    rows = []
+    for name in labels:
+        if first := column(where(table, row=name), "first_goal_step"):
+            rows.append(
+                [labels[name], count(len(first)), f"{np.mean(first):,.0f} ± {np.std(first, ddof=1):,.0f}"]
+            )
+    return TextTable(["agent", "seeds", "first goal, mean ± std"], rows)
+
+
+TABLES = {
+    "why-search-heads": heads,
+    "why-search-faults": faults,
+    "why-search-target": targets,
+    "why-search-goals": goals,
+    "why-search-claims": claims,
+    "why-search-choosing": choosing,
+}

@@ -11,7 +11,7 @@ from jaxtyping import PyTree
 
 from emcts.agents.bdqn.settings import compose as compose_bdqn
 from emcts.agents.builtin_tasks import deep_sea, minatar, subleq
-from emcts.agents.mcts.variants import VARIANTS, Variant
+from emcts.agents.mcts.variants import VARIANTS, Variant, fill_open
 from emcts.agents.mcts.variants import compose as compose_variant
 from emcts.agents.mcts.world_models import learned
 from emcts.agents.presets import deep_sea as deep_sea_presets
@@ -50,6 +50,7 @@ class AgentEntry:
     description: str
     presets: str  # simulator, learned or bdqn
     compose: Callable[[Task, AnySettings], Learner[PyTree]]
+    fill_open: Callable[[Task, AnySettings], AnySettings] = lambda task, settings: settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +68,7 @@ def _planning(variant: Variant) -> AgentEntry:
         variant.description,
         "learned" if variant.model is learned else "simulator",
         lambda task, settings: compose_variant(variant, task, settings),
+        lambda task, settings: fill_open(variant, task, settings),
     )
 
 
@@ -137,9 +139,10 @@ class Registered:
         """Returns the settings of a new run. A reference is made and checked: what breaks a rule raises here."""
         self._presets(environment, agent)
         check_ranges(settings)
+        task = self._task(environment, agent, settings)
+        settings = _agents()[agent].fill_open(task, settings)
         if not is_reference(environment):
             return settings.with_table_bits() if isinstance(settings, Settings) else settings
-        task = self._task(environment, agent, settings)
         key = json.dumps([environment, dataclasses.asdict(settings.env)])
         if key not in self.findings:
             self.findings[key] = try_out(task.env, task.max_steps)

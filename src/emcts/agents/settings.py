@@ -30,8 +30,8 @@ class SearchSettings:
     """number of outcomes of each action that a search in a simulator samples; left out, 1 if the environment is
     deterministic, else 8"""
     backup_exponent: float | None = 1.0
-    """exponent of the power mean by which the stds of a node's actions are backed up in acting: 1 is the mean of the
-    paper, left out, it is the maximum"""
+    """exponent of the power mean by which a search that acts backs up stds: 1 is the mean of the paper, much more the
+    maximum; left out, 16 in e-az and e-mz, whose searches read stds"""
     reuse: bool = False
     """whether the searches of an episode go on in one tree from move to move, while the networks stay the same"""
 

@@ -121,6 +121,21 @@ def test_the_setting_reaches_the_targets() -> None:
     assert jnp.isfinite(jnp.float32(learner.simulator_rates.reanalyse))
 
 
+@pytest.mark.parametrize(
+    ("agent", "exponent", "depth"), [("e-az", 16, 6), ("az-ube", 1, 6), ("az", 1, 1), ("e-mz", 16, 1)]
+)
+def test_what_is_left_open_suits_the_agent(agent: str, exponent: float, depth: int) -> None:
+    changes = {"env.size": 6, "search.backup_exponent": None, "targets.ube_depth": None}
+    settings = override(CATALOGUE.settings("deep-sea", agent), changes)
+    filled: Any = CATALOGUE.resolve("deep-sea", agent, settings)
+    assert (filled.search.backup_exponent, filled.targets.ube_depth) == (exponent, depth)
+    learner: Any = CATALOGUE.compose("deep-sea", agent, settings)
+    assert learner.reanalyse.lookahead_depth == depth
+    assert learner.planner == CATALOGUE.compose("deep-sea", agent, filled).planner
+    along = CATALOGUE.resolve("deep-sea", agent, override(settings, {"targets.ube": "path"}))
+    assert along.targets.ube_depth == 1, "a path has no depth"
+
+
 def test_a_path_is_for_deterministic_worlds() -> None:
     changes = {"targets.ube": "path", "targets.ube_steps": 3}
     settings = override(CATALOGUE.settings("deep-sea", "e-az"), changes)

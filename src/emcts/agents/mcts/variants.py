@@ -1,7 +1,6 @@
 """The variants of agents: {simulator, learned model} x {no uncertainty, UBE at the root, epistemic search}."""
 
 import dataclasses
-import math
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
@@ -60,6 +59,7 @@ class Acting:
     planner: Callable[[AnySettings], Planner]
     exploration: Callable[[Task, AnySettings], ExplorationSchedule]
     uncertainty: bool
+    searches_by_it: bool = False  # the search that acts reads stds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +73,7 @@ class Variant:
 
 def compose(variant: Variant, task: Task, settings: AnySettings) -> MctsLearner:
     """Makes the agent of a variant, for any task."""
+    settings = fill_open(variant, task, settings)
     check_positive(settings.schedule, "schedule", "num_envs")
     world_model, networks = variant.model(task, settings, uncertainty=variant.acting.uncertainty)
     replay, schedule = settings.replay, settings.schedule
@@ -87,7 +88,7 @@ def compose(variant: Variant, task: Task, settings: AnySettings) -> MctsLearner:
         planner=variant.acting.planner(settings),
         exploration=variant.acting.exploration(task, settings),
         novelty_update=novelty_update(settings.novelty),
-        reanalyse=_reanalyse(task, settings, world_model),
+        reanalyse=_reanalyse(task, settings),
         loss_weights=settings.loss,
         optimiser=optax.adam(settings.optimiser.learning_rate),
         replay=ReplayConfig(
@@ -112,6 +113,19 @@ def compose(variant: Variant, task: Task, settings: AnySettings) -> MctsLearner:
     )
 
 
+def fill_open(variant: Variant, task: Task, settings: AnySettings) -> AnySettings:
+    """Returns the settings with values for those that are left open and depend on the variant or the states."""
+    search, targets = settings.search, settings.targets
+    if search.backup_exponent is None:
+        exponent = NEAR_THE_MAX if variant.acting.searches_by_it else 1.0
+        search = dataclasses.replace(search, backup_exponent=exponent)
+    if targets.ube_depth is None:
+        has_table = variant.model is simulator and task.is_finite and variant.acting.uncertainty
+        is_deep = has_table and targets.ube == "lookahead"
+        targets = dataclasses.replace(targets, ube_depth=task.max_steps if is_deep else 1)
+    return dataclasses.replace(settings, search=search, targets=targets)
+
+
 def _reuse(settings: AnySettings) -> bool:
     outcomes = settings.search.outcomes
     if settings.search.reuse and outcomes != 1:
@@ -122,6 +136,7 @@ def _reuse(settings: AnySettings) -> bool:
     return settings.search.reuse
 
 
+NEAR_THE_MAX = 16.0  # of the power mean of stds, where the setting is left open: docs/results/why-search.md
 PRIORITIES = {"value-error": value_error, "surprise": surprise}
 
 
@@ -133,9 +148,7 @@ def _beta(task: Task, settings: AnySettings) -> float:
 
 
 def _search(settings: AnySettings) -> Planner:
-    """The search of the settings."""
-    given = settings.search.backup_exponent
-    exponent = math.inf if given is None else given
+    exponent = settings.search.backup_exponent or 1.0
     return _search_by(settings, emcts.mean_backup if exponent == 1 else emcts.power_mean(exponent))
 
 
@@ -158,7 +171,7 @@ def _search_by(settings: AnySettings, backup: emcts.Backup, *, noise: bool = Fal
 
 
 def _search_without_uncertainty(settings: AnySettings, *, noise: bool) -> Planner:
-    if settings.search.backup_exponent not in (None, 1):
+    if settings.search.backup_exponent != 1:
         raise ValueError(
             f"search.backup_exponent {settings.search.backup_exponent} is that of stds, which this agent's search does "
             "not read: give 1, or take --agent e-az or e-mz"
@@ -202,7 +215,7 @@ def _spaced_betas(beta: float, exploring: int, exploiting: int) -> ExplorationSc
     return ExplorationSchedule((0.0,) * exploiting + betas, (False,) * exploiting + (True,) * exploring)
 
 
-def _reanalyse(task: Task, settings: AnySettings, world_model: WorldModel[PyTree]) -> Reanalyse:
+def _reanalyse(task: Task, settings: AnySettings) -> Reanalyse:
     targets, simulations = settings.targets, settings.search.simulations
     uniform = targets.uniform_fraction
     planners: dict[str, Planner] = {
@@ -230,16 +243,12 @@ def _reanalyse(task: Task, settings: AnySettings, world_model: WorldModel[PyTree
         exploration_beta=_beta(task, settings),
         exploration_temperature=settings.exploration.temperature,
         uses_novelty=targets.beta != 0 or settings.exploration.policy_head or ube.uses_search,
-        lookahead_depth=_lookahead_depth(task, settings, world_model),
+        lookahead_depth=_lookahead_depth(settings),
     )
 
 
-def _lookahead_depth(task: Task, settings: AnySettings, world_model: WorldModel[PyTree]) -> int:
-    depth: int | None = settings.targets.ube_depth
-    if depth is None:
-        is_simulator = not isinstance(settings.model, LearnedModelSettings)
-        is_tabular = is_simulator and world_model.all_states(task.env) is not None
-        return task.max_steps if is_tabular and settings.targets.ube == "lookahead" else 1
+def _lookahead_depth(settings: AnySettings) -> int:
+    depth = settings.targets.ube_depth or 1
     if depth > 1 and settings.targets.ube != "lookahead":
         raise ValueError(
             f"targets.ube_depth {depth} is that of lookahead, got targets.ube {settings.targets.ube}: "
@@ -273,7 +282,7 @@ PLAIN = Acting(
     lambda settings: _search_without_uncertainty(settings, noise=True), _no_exploration, uncertainty=False
 )
 UBE = Acting(_ube_at_root, _exploration, uncertainty=True)
-EPISTEMIC = Acting(_search, _exploration, uncertainty=True)
+EPISTEMIC = Acting(_search, _exploration, uncertainty=True, searches_by_it=True)
 
 VARIANTS: dict[str, Variant] = {
     "e-az": Variant(

@@ -29,8 +29,9 @@ SIMULATOR = Settings(
     steps=10_000,
     env=DeepSeaOptions(),
     model=NetworkSettings(),
-    search=SearchSettings(gumbel_scale=0.0),
-    novelty=NoveltySettings(unseen_variance=3.0),
+    search=SearchSettings(gumbel_scale=0.0, backup_exponent=None),
+    novelty=NoveltySettings(unseen_variance=3.0, rnd_width=512),
+    targets=TargetSettings(ube_depth=None),
     replay=ReplaySettings(importance=PAPER_IMPORTANCE, recent=128),
     loss=LossWeights(value=0.5, policy=0.5, ube=0.125),
 )

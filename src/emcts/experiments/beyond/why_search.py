@@ -31,7 +31,7 @@ NOVELTIES: Mapping[str, Mapping[str, Any]] = {
     "counts": {paths.NOVELTY: "counts", paths.BETA: 1.0},
     "rnd": {paths.NOVELTY: "rnd", paths.BETA: 10.0},
 }
-DEFAULT: Mapping[str, Any] = {TARGET: "lookahead", TARGET_STEPS: 0, DEPTH: 1}
+COMMON: Mapping[str, Any] = {TARGET: "lookahead", TARGET_STEPS: 0, DEPTH: 1, "novelty.rnd_width": 1024}
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _spec(agent: str, novelty: str, arm: Arm) -> RunSpec:
         agent=agent,
         seeds=SEEDS,
         paper_preset="paper-deep-sea",
-        changes={**length, **NOVELTIES[novelty], **DEFAULT, **search, **arm.changes},
+        changes={**length, **NOVELTIES[novelty], **COMMON, **search, **arm.changes},
     )
 
 

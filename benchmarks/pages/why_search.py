@@ -15,6 +15,7 @@ from emcts.experiments.paper import exact_novelty
 
 HEADS, FAULTS = "heads-15.json", "faults-20.csv"
 TARGETS = {"rnd": 8_000, "counts": 7_200}
+DISCOVERED_AT = (1_000, 2_000, 4_000, 6_000)
 SIZE, PLANNED_SEEDS = 15, 20
 AGENTS = {"e-az": "E-AZ", "az-ube": "AZ+UBE", "e-mz": "E-MZ"}
 WAYS = {
@@ -142,6 +143,25 @@ def claims() -> TextTable:
     return TextTable(header, rows)
 
 
+def discovered() -> TextTable:
+    """States that were discovered, and a test of their mean over time against AZ+UBE with the same targets."""
+    curves, areas = figure("why-search")["curves"], figure("why-search")["areas"]
+    rows = []
+    for spec in why_search.SPECS:
+        states = [row_of(curves, row=spec.name, env_steps=float(steps)) for steps in DISCOVERED_AT]
+        same = spec.name.replace("e-az", "az-ube").removesuffix("-power")
+        test = where(areas, first=spec.name, second=same)
+        rows.append(
+            [
+                spec.label,
+                *(f"{count(row['mean'])} ± {decimal(row['standard_error'], 0)}" for row in states),
+                probability(test[0]["permutation_p"]) if test else "",
+            ]
+        )
+    header = ["agent", *(f"{steps:,} steps" for steps in DISCOVERED_AT)]
+    return TextTable([*header, "permutation p, AZ+UBE"], rows)
+
+
 def choosing() -> TextTable:
     """The seeds that the preset was chosen on."""
     table = file("deep-sea-40-choosing.csv")
@@ -161,5 +181,6 @@ TABLES = {
     "why-search-target": targets,
     "why-search-goals": goals,
     "why-search-claims": claims,
+    "why-search-discovered": discovered,
     "why-search-choosing": choosing,
 }

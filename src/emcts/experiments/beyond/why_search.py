@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from emcts.experiments import setting_paths as paths
-from emcts.experiments.analysis.curves import draw_survival
+from emcts.experiments.analysis.curves import areas_table, curves_table, draw_survival, plot_curves
 from emcts.experiments.analysis.first_times import (
     SUMMARY,
     Claim,
@@ -25,6 +25,7 @@ from emcts.experiments.sweeps.run_spec import RunSpec
 
 SIZE, SEEDS, STEPS, EVALUATION_INTERVAL = 40, 20, 14_000, 500
 DEPTH, EXPONENT = paths.UBE_DEPTH, paths.BACKUP_EXPONENT
+DISCOVERED = "states_discovered"
 POWER = 16.0  # the exponent that was chosen without learning, and at 15 x 15 and 20 x 20
 TARGET, TARGET_STEPS = "targets.ube", "targets.ube_steps"
 NOVELTIES: Mapping[str, Mapping[str, Any]] = {
@@ -60,15 +61,20 @@ def analyse(groups: Sequence[RunGroup]) -> Tables:
         "summary": summary_table(seeds, "first_goal_step"),
         "survival": survival_table(seeds, "first_goal_step"),
         "claims": claims_table(seeds, "first_goal_step", CLAIMS),
+        "curves": curves_table(groups, [DISCOVERED]),
+        "areas": areas_table(groups, DISCOVERED, [(claim.sooner, claim.later) for claim in CLAIMS]),
     }
 
 
 def draw(tables: Tables) -> Figure:
-    figure = Figure(figsize=(9, 5), layout="constrained")
-    axis = figure.subplots()
-    draw_survival(axis, tables["survival"])
-    axis.set(title="Deep Sea: seeds that have not found the goal, with 95% bands")
-    axis.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    figure = Figure(figsize=(10, 8), layout="constrained")
+    above, below = figure.subplots(2, 1)
+    draw_survival(above, tables["survival"])
+    above.set(title="Deep Sea: seeds that have not found the goal, with 95% bands")
+    plot_curves(below, tables["curves"], DISCOVERED)
+    below.set(ylabel="states discovered", title="states discovered, standard error")
+    for axis in (above, below):
+        axis.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 

@@ -13,14 +13,14 @@ from emcts.experiments.analysis.tables import number, where
 from emcts.experiments.beyond import why_search
 from emcts.experiments.paper import exact_novelty
 
-HEADS, FAULTS = "heads-15.json", "faults-20.csv"
+HEADS, FAULTS = "heads-15.json", "faults-40.csv"
 SIZE, PLANNED_SEEDS = 15, 20
 AGENTS = {"e-az": "E-AZ", "az-ube": "AZ+UBE", "e-mz": "E-MZ"}
 WAYS = {
     "one-step lookahead": "one step",
     "50 simulations": "search, mean",
-    "power 2": "power mean 2",
-    "power 8": "power mean 8",
+    "power 4": "power mean 4",
+    "power 16": "power mean 16",
     "max": "max",
 }
 

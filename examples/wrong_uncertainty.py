@@ -68,8 +68,8 @@ FAULTS = (
 )
 BACKUPS = {
     "mean": emcts.mean_backup,
-    "power 2": emcts.power_mean(2),
-    "power 8": emcts.power_mean(8),
+    "power 4": emcts.power_mean(4),
+    "power 16": emcts.power_mean(16),
     "max": emcts.power_mean(math.inf),
 }
 

@@ -13,7 +13,7 @@ from emcts.experiments.analysis.tables import column, number, where
 from emcts.experiments.beyond import why_search
 from emcts.experiments.paper import exact_novelty
 
-HEADS, FAULTS = "heads-15.json", "faults-20.csv"
+HEADS, FAULTS = "heads-15.json", "faults-40.csv"
 TARGETS = {"rnd": 8_000, "counts": 7_200}
 DISCOVERED_AT = (1_000, 2_000, 4_000, 6_000)
 SIZE, PLANNED_SEEDS = 15, 20
@@ -21,8 +21,8 @@ AGENTS = {"e-az": "E-AZ", "az-ube": "AZ+UBE", "e-mz": "E-MZ"}
 WAYS = {
     "one-step lookahead": "one step",
     "50 simulations": "search, mean",
-    "power 2": "power mean 2",
-    "power 8": "power mean 8",
+    "power 4": "power mean 4",
+    "power 16": "power mean 16",
     "max": "max",
 }
 
@@ -69,7 +69,7 @@ def _change(settings: dict[str, Any]) -> str:
         parts.append(f"path of {settings['targets.ube_steps']}")
     if "search.backup_exponent" in settings:
         parts.append(f"power mean {settings['search.backup_exponent']:g}")
-    return ", ".join(parts) or "default"
+    return ", ".join(parts) or "one step"
 
 
 def faults() -> TextTable:

@@ -162,7 +162,7 @@ def faults(
     Args:
         size: rows and columns of Deep Sea.
         seeds: number of seeds.
-        ways: act in these ways alone, such as "50 simulations" or "power 8".
+        ways: act in these ways alone, such as "50 simulations" or "power 16".
         smoke: tiny sizes, to test that it runs.
         out: a CSV file for the numbers, and beside it a JSON file with command, commit and machine.
     """

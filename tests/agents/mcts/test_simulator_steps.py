@@ -150,10 +150,10 @@ def test_a_step_of_subleq_runs_160_programs_in_searches() -> None:
 
 
 def test_a_step_of_deep_sea() -> None:
-    """820 states, each searched by 50 simulations in an iteration of 10 steps, and a one-step lookahead of each."""
+    """820 states, each searched by 50 simulations in an iteration of 10 steps, and a lookahead of 40 steps of each."""
     learner, rates = of_preset("deep-sea", "e-az", size=40)
     assert learner.steps_per_iteration == 10
-    assert (rates.acting, rates.reanalyse, rates.evaluation) == (50, 820 * (50 + 2), 50)
+    assert (rates.acting, rates.reanalyse, rates.evaluation) == (50, 820 * (50 + 40 * 2), 50)
 
 
 def test_learned_models_use_no_simulator_unless_they_track_true_states() -> None:

@@ -45,9 +45,10 @@ def test_discovered_states_increase_and_uncertainty_decreases() -> None:
     assert [report.env_steps for report in reports] == [100 * (k + 1) for k in range(6)]
     # 40 warm-up steps are 4 iterations of 10 steps; the fourth is the first that learns, by 5 updates.
     assert [report.train_steps for report in reports] == [5 * (10 * (k + 1) - 3) for k in range(6)]
-    # 12 simulations for each step; and for each of 15 states as many and 2 actions, in each iteration that learns.
+    # 12 simulations for each step; and in each iteration that learns, for each of 15 states, as many, and 2 actions for
+    # each of 5 steps of lookahead.
     for k, report in enumerate(reports):
-        acting, targets = 12 * 100 * (k + 1), 15 * (12 + 2) * (10 * (k + 1) - 3)
+        acting, targets = 12 * 100 * (k + 1), 15 * (12 + 5 * 2) * (10 * (k + 1) - 3)
         assert report.simulator_steps == acting + targets
         assert np.all(report.metrics["simulator_steps_acting"] == acting)
         assert np.all(report.metrics["simulator_steps_reanalyse"] == targets)

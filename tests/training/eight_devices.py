@@ -2,7 +2,8 @@
 
 import json
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -23,15 +24,17 @@ class Case:
     num_seeds: int
     layouts: tuple[str, ...]
     preset: str = "default"
+    changes: Mapping[str, Any] = field(default_factory=dict)
 
 
 CASES = {
-    "counts": Case("deep-sea", "e-az", 2, ("1x1", "2x4")),
+    # At 5 x 5 rounding decides between two actions of a target.
+    "counts": Case("deep-sea", "e-az", 2, ("1x1", "2x4"), changes={"env.size": 6}),
     "learned model, rnd": Case("deep-sea", "e-mz", 1, ("1x1", "1x2"), preset="anchored"),
     "subleq": Case("subleq", "e-az", 1, ("1x1", "1x8")),
 }
 SMALL: dict[str, Any] = {
-    "env.size": 6,  # with 5, rounding decides between two actions of a target
+    "env.size": 5,
     "env.max_words": 3,
     "search.simulations": 4,
     "schedule.num_envs": 8,
@@ -61,7 +64,7 @@ def trainer(case: Case) -> SeedTrainer[Any]:
     catalogue = Registered()
     settings = catalogue.settings(case.environment, case.agent, case.preset)
     paths = dict(flat(plain(settings)))
-    changes = {path: value for path, value in SMALL.items() if path in paths}
+    changes = {path: value for path, value in {**SMALL, **case.changes}.items() if path in paths}
     seeds = tuple(range(case.num_seeds))
     return catalogue.trainer(case.environment, case.agent, override(settings, changes), seeds)
 

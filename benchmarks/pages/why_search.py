@@ -35,7 +35,7 @@ def heads() -> TextTable:
         first = row["mean_first_goal"]
         rows.append(
             [
-                AGENTS[row["agent"]],
+                ("anchored " if "anchored" in row["row"] else "") + AGENTS[row["agent"]],
                 _change(row["settings"]),
                 f"{row['found']} of {len(row['seeds'])}",
                 "none" if first is None else count(first),

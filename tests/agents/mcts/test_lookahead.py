@@ -131,7 +131,8 @@ def test_what_is_left_open_suits_the_agent(agent: str, exponent: float, depth: i
     assert (filled.search.backup_exponent, filled.targets.ube_depth) == (exponent, depth)
     learner: Any = CATALOGUE.compose("deep-sea", agent, settings)
     assert learner.reanalyse.lookahead_depth == depth
-    assert learner.planner == CATALOGUE.compose("deep-sea", agent, filled).planner
+    same: Any = CATALOGUE.compose("deep-sea", agent, filled)
+    assert learner.planner == same.planner
     along = CATALOGUE.resolve("deep-sea", agent, override(settings, {"targets.ube": "path"}))
     assert along.targets.ube_depth == 1, "a path has no depth"
 

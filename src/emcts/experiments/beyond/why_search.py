@@ -67,15 +67,24 @@ def analyse(groups: Sequence[RunGroup]) -> Tables:
 
 
 def draw(tables: Tables) -> Figure:
-    figure = Figure(figsize=(10, 8), layout="constrained")
-    above, below = figure.subplots(2, 1)
-    draw_survival(above, tables["survival"])
-    above.set(title="Deep Sea: seeds that have not found the goal, with 95% bands")
-    plot_curves(below, tables["curves"], DISCOVERED)
-    below.set(ylabel="states discovered", title="states discovered, standard error")
-    for axis in (above, below):
-        axis.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    """Draws a column for each novelty."""
+    figure = Figure(figsize=(10, 7), layout="constrained")
+    for column, novelty in zip(figure.subplots(2, len(NOVELTIES), squeeze=False).T, NOVELTIES, strict=True):
+        rows = {spec.name for spec in SPECS if f"-{novelty}-" in spec.name}
+        above, below = column
+        draw_survival(above, [row for row in tables["survival"] if row["row"] in rows])
+        plot_curves(below, [row for row in tables["curves"] if row["row"] in rows], DISCOVERED)
+        above.set_title(
+            f"{_novelty(novelty)}: seeds that have not found the goal, 95% bands", fontsize="medium"
+        )
+        below.set_title(f"{_novelty(novelty)}: states discovered, standard error", fontsize="medium")
+        below.set(ylabel="states discovered")
+        above.legend(fontsize="x-small", loc="lower left")
     return figure
+
+
+def _novelty(kind: str) -> str:
+    return kind if kind == "counts" else "RND"
 
 
 def _name(agent: str, novelty: str, arm: str) -> str:
@@ -87,7 +96,7 @@ def _spec(agent: str, novelty: str, arm: Arm) -> RunSpec:
     length = {paths.SIZE: SIZE, paths.STEPS: STEPS, paths.EVALUATION_INTERVAL: EVALUATION_INTERVAL}
     return RunSpec(
         name=_name(agent, novelty, arm.name),
-        label=f"{AGENTS[agent]}, {novelty if novelty == 'counts' else 'RND'}, {arm.label}",
+        label=f"{AGENTS[agent]}, {_novelty(novelty)}, {arm.label}",
         environment="deep-sea",
         agent=agent,
         seeds=SEEDS,
